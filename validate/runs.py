@@ -1,0 +1,99 @@
+"""Timed runs: one line a run in `runs.jsonl`, written before the next run starts, so that a kill loses at most one.
+
+The first line says what must agree for runs to be compared: model, threads, context. Every pass keeps its raw seconds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sim.run import Record
+from sim.trace import lines
+from validate.comparison import Parity
+
+FORMAT, VERSION = "sweepcap-runs", 1
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """What all runs of a file share.
+
+    n_tokens, n_blocks  what was asked for
+    noise   the most by which the pass width alone changed a lead between two tokens (logits)
+    plan    what a later call must agree with to go on: prompts, settings, tokens
+    """
+
+    model: str
+    model_hash: str
+    n_threads: int
+    n_ctx: int
+    n_tokens: int = 0
+    n_blocks: int = 0
+    noise: float = 0.0
+    plan: dict[str, Any] = {}
+    environment: dict[str, Any] = {}
+    source: str = "measured"
+    format: str = FORMAT
+    version: int = VERSION
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One timed run of one loop over one prompt.
+
+    block, place    which block of the design, and which place in it
+    prompt          the prompt's name; `loop`, `rows`, `drafter` the setting
+    tokens          the generated ids, without the prompt
+    wall_seconds    from the end of the prefill to the end of the text, drafting and judging included
+    passes          one record a pass, the prefill first
+    steal_seconds   CPU time that the host took away meanwhile (None where it cannot be read)
+    parity          the verdict on a text that differs from the recorded one
+    """
+
+    block: int
+    place: int
+    prompt: str
+    loop: str
+    rows: int
+    drafter: str
+    tokens: tuple[int, ...]
+    wall_seconds: float
+    passes: tuple[Record, ...]
+    steal_seconds: float | None = None
+    parity: Parity | None = None
+
+    @property
+    def decode(self) -> tuple[Record, ...]:
+        """The passes behind the prefill: what a speedup counts."""
+        return tuple(record for record in self.passes if record.kind != "prefill")
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all passes behind the prefill."""
+        return sum(record.seconds for record in self.decode)
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens that those passes yielded; the prefill's first token is not among them."""
+        return sum(record.n_tokens for record in self.decode)
+
+
+def load(path: Path) -> tuple[Header, list[Run]]:
+    """Header and runs of a file; ValueError naming the line that is broken."""
+    header, runs = None, []
+    for number, line in lines(path):
+        try:
+            if header is None:
+                header = msgspec.json.decode(line, type=Header)
+                if (header.format, header.version) != (FORMAT, VERSION):
+                    raise ValueError(
+                        f"format {header.format} version {header.version} is not {FORMAT} {VERSION}"
+                    )
+            else:
+                runs.append(msgspec.json.decode(line, type=Run))
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise ValueError(f"{path}, line {number}: not a timed run: {error}; measure again") from error
+    if header is None:
+        raise ValueError(f"{path} is empty; measure again")
+    return header, runs

@@ -1,0 +1,63 @@
+"""What `sweepcap run` leaves in a folder, put together: profile, comparison, and what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from costmodel.profile import Profile
+from costmodel.rounds import table
+from sim.trace import Text
+from sim.trace import load as load_texts
+from validate.calibrate import Measured, load_rounds, where
+from validate.compare import compare
+from validate.comparison import Comparison
+from validate.files import cut_half_line
+from validate.models import PADDING
+from validate.runs import Header, Run
+from validate.runs import load as load_runs
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A folder's contents; `comparison.complete` tells whether all that was planned is there."""
+
+    profile: Profile
+    comparison: Comparison
+    header: Header
+    runs: tuple[Run, ...]
+    texts: tuple[Text, ...]
+
+
+def load(folder: Path) -> Session:
+    """The session in a folder, finished or not.
+
+    Raises ValueError when it holds nothing that could be compared yet.
+    """
+    for name in ("calibration.jsonl", "runs.jsonl"):
+        cut_half_line(folder / name)
+    _, texts = load_texts(folder / "texts.jsonl")
+    header, runs = load_runs(folder / "runs.jsonl")
+    rounds = load_rounds(folder / "calibration.jsonl")
+    if not runs or not rounds:
+        raise ValueError(f"{folder} holds no timed run yet: call sweepcap run --out {folder} again")
+    profile = profile_of(header, texts, rounds)
+    comparison = compare(profile, texts, header, runs)
+    return Session(profile, comparison, header, tuple(runs), tuple(texts))
+
+
+def profile_of(header: Header, texts: Sequence[Text], rounds: Sequence[Measured]) -> Profile:
+    """The profile that a session's calibration rounds make."""
+    visit = where(texts, header.n_tokens, len(rounds[0].round.same[0]))
+    measured = tuple(m.round for m in rounds)
+    return Profile(
+        source="calibrated",
+        model=header.model,
+        model_hash=header.model_hash,
+        n_threads=header.n_threads,
+        n_ctx=header.n_ctx,
+        cost=table(visit.n_past, visit.n_rows, measured, padding=PADDING),
+        rounds=measured,
+        environment=header.environment,
+    )
