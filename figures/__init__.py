@@ -1,0 +1,1 @@
+"""Records -> pictures: one `draw(records) -> Figure` a picture, and the report page."""

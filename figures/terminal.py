@@ -1,0 +1,86 @@
+"""Records -> the screen: results to standard output, everything else to standard error.
+
+What users gave (names, paths) is printed as text, never read as markup.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from figures.text import plain
+
+
+def say(sentence: str) -> None:
+    """A sentence for the person in front of the screen."""
+    print(f"sweepcap: {sentence}", file=sys.stderr, flush=True)
+
+
+def emit(text: str) -> None:
+    """A result. A reader that went away is no error; a full disk is: ValueError."""
+    try:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+    except OSError as error:
+        # What is left in the buffer must not be tried again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(0) from None
+        raise ValueError(f"standard output cannot be written: {error.strerror}") from error
+
+
+def emit_json(value: Any) -> None:
+    """A result as one JSON document; what is not a number is null."""
+    emit(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def emit_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A result as a table: words to the left, numbers to the right, as wide as needed where no terminal limits it."""
+    table = Table(
+        title=Text(plain(title)), title_justify="left", box=None, pad_edge=False, header_style="bold"
+    )
+    cells = [[plain(str(cell)) for cell in row] for row in rows]
+    for i, name in enumerate(names):
+        numeric = all(row[i][:1] in "-+0123456789(n" or row[i] == "-" for row in cells)
+        table.add_column(Text(name), justify="right" if numeric and i else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
+    console = Console(width=None if sys.stdout.isatty() else 240)
+    with console.capture() as capture:
+        console.print(table)
+    emit("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on standard error that tells what is being done and how long is left; a sentence each where there is none."""
+    console = Console(stderr=True)
+    told: list[str] = []
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("starting", total=None)
+
+        def advance(what: str, done: int, total: int) -> None:
+            bar.update(task, description=plain(what), completed=done, total=total)
+            if not console.is_terminal and what not in told:
+                told.append(what)
+                say(f"{plain(what)} ({done} of {total})")
+
+        yield advance
