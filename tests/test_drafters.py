@@ -1,0 +1,346 @@
+"""The drafters against second tellings that search the whole text every time; how they read; bad input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from sim.drafters import DRAFTERS, NGram
+from sim.drafters.ngram_mod import Mod
+from sim.drafters.suffix_tree import SuffixTree
+from sim.tokens import Tokens
+
+texts = st.lists(st.integers(0, 2), min_size=1, max_size=40)
+
+# Every drafter with keys short enough to be found in short texts.
+SMALL: dict[str, dict[str, Any]] = {
+    "ngram": {},
+    "hf-prompt-lookup": {"stops": {2}},
+    "vllm-ngram": {"n_min": 1, "max_length": 30},
+    "llama-cpp-python": {},
+    "pld-original": {"n_max": 1, "n_draft": 3},
+    "llama-lookup": {"dynamic": [[0, 1, 2, 0, 1, 2]], "static": [[0, 1, 1, 0, 1, 1]]},
+    "ngram-simple": {"n_key": 2, "n_draft": 3},
+    "ngram-map-k": {"n_key": 2, "n_draft": 3},
+    "ngram-map-k4v": {"n_key": 1, "n_draft": 2, "min_hits": 2},
+    "ngram-mod": {"n_key": 2, "n_draft": 4, "n_draft_min": 1},
+    "ngram-cache": {},
+    "arctic-suffix": {"depth": 6},
+}
+FORGETFUL = sorted(set(DRAFTERS) - {"ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"})
+
+
+def make(name: str) -> Any:
+    return DRAFTERS[name](**SMALL[name])
+
+
+def test_every_drafter_is_tried() -> None:
+    assert SMALL.keys() == DRAFTERS.keys()
+
+
+# How they read.
+
+
+@pytest.mark.parametrize("name", FORGETFUL)
+@settings(max_examples=40)
+@given(texts)
+def test_a_pure_drafter_says_the_same_however_it_came_to_the_text(name: str, ids: list[int]) -> None:
+    text, reading = Tokens(ids), make(name)
+    assert [reading(text[:n]) for n in range(1, len(text) + 1)] == [
+        make(name)(ids[:n]) for n in range(1, len(text) + 1)
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(DRAFTERS))
+@settings(max_examples=40)
+@given(texts, texts, st.integers(1, 40), st.integers(1, 5))
+def test_nothing_is_remembered_from_one_run_to_the_next(
+    name: str, ids: list[int], others: list[int], start: int, stride: int
+) -> None:
+    def drafts(propose: Any, ids: list[int]) -> list[Any]:
+        text = Tokens(ids)
+        return [propose(text[:n]) for n in range(min(start, len(text)), len(text) + 1, stride)]
+
+    propose, again = make(name), Tokens(ids)
+    first = drafts(propose, ids)
+    drafts(propose, others)
+    assert drafts(propose, ids) == first
+    # The same list, from a shorter prefix on, is a new run as well.
+    propose(again)
+    assert [propose(again[:n]) for n in range(min(start, len(again)), len(again) + 1, stride)] == first
+
+
+@pytest.mark.parametrize("name", sorted(DRAFTERS))
+def test_the_same_text_gets_the_same_draft(name: str) -> None:
+    text, propose = Tokens([0, 1, 2] * 6), make(name)
+    drafts = [propose(text[:n]) for n in range(12, 19) for _ in range(2)]
+    assert drafts[::2] == drafts[1::2]
+    assert any(drafts)
+
+
+@pytest.mark.parametrize("name", sorted(DRAFTERS))
+@settings(max_examples=40)
+@given(texts)
+def test_tokens_behind_the_text_are_not_read(name: str, ids: list[int]) -> None:
+    """A text's list may be longer than the text: another text goes on there."""
+    hidden, plain = make(name), make(name)
+    longer, text = Tokens([*ids, 0, 1, 2, 0, 1, 2]), Tokens(ids)
+    assert [hidden(longer[:n]) for n in range(1, len(ids) + 1)] == [plain(text[:n]) for n in range(1, len(ids) + 1)]
+
+
+# Second tellings.
+
+
+def longest_match(
+    text: Sequence[int],
+    n_max: int,
+    n_min: int,
+    n_draft: int,
+    pick: Literal["latest", "earliest"],
+    whole: bool,
+    run_on: bool,
+) -> list[int]:
+    """The n-gram drafter, told as a search."""
+    for n in range(min(n_max, len(text)), n_min - 1, -1):
+        places = [
+            i
+            for i in range(n, len(text))
+            if text[i - n : i] == text[len(text) - n :] and (not whole or i + n_draft <= len(text))
+        ]
+        if places:
+            copy = list(text[places[-1] if pick == "latest" else places[0] :])
+            return (copy * n_draft if run_on else copy)[:n_draft]
+    return []
+
+
+@given(
+    texts,
+    st.integers(1, 3),
+    st.integers(0, 3),
+    st.integers(1, 6),
+    st.sampled_from(("latest", "earliest")),
+    st.booleans(),
+    st.booleans(),
+)
+def test_ngram_is_the_longest_match(
+    ids: list[int], n_min: int, more: int, n_draft: int, pick: Any, whole: bool, run_on: bool
+) -> None:
+    propose = NGram(n_max=n_min + more, n_min=n_min, n_draft=n_draft, pick=pick, whole=whole, run_on=run_on)
+    assert list(propose(ids)) == longest_match(ids, n_min + more, n_min, n_draft, pick, whole, run_on)
+
+
+class Occurrences:
+    """How often a string occurs in some texts, told as a search; none crosses from text to text."""
+
+    def __init__(self, texts: Sequence[Sequence[int]], depth: int) -> None:
+        self.counts = Counter(
+            tuple(text[i:j])
+            for text in texts
+            for i in range(len(text))
+            for j in range(i + 1, min(i + depth, len(text)) + 1)
+        )
+
+    def followers(self, string: tuple[int, ...]) -> list[tuple[int, int]]:
+        return sorted(
+            ((count, s[-1]) for s, count in self.counts.items() if len(s) == len(string) + 1 and s[:-1] == string),
+            reverse=True,
+        )
+
+
+def best_path(
+    text: Sequence[int], counted: Occurrences, depth: int, factor: float, least: float
+) -> tuple[Any, list[int]]:
+    """The suffix-tree drafter, told as a search in single precision; texts with equal counts are left out."""
+    best: tuple[Any, list[int]] = (np.float32(0), [])
+    for match in range(1, min(len(text), depth)):
+        string = tuple(text[-match:])
+        if not counted.counts[string]:
+            break
+        probability, score = np.float32(1), np.float32(0)
+        draft: list[int] = []
+        while len(draft) < int(match * factor + 1e-6):
+            found = counted.followers(string)
+            if not found:
+                break
+            assume(len(found) == 1 or found[0][0] > found[1][0])
+            if found[0][0] != counted.counts[string]:
+                probability *= np.float32(found[0][0]) / np.float32(counted.counts[string])
+            if probability < np.float32(least):
+                break
+            score += probability
+            draft.append(found[0][1])
+            string = (*string, found[0][1])
+        if score >= best[0]:
+            best = score, draft
+    return best
+
+
+@given(texts, st.integers(2, 8), st.sampled_from((1.0, 2.5)), st.sampled_from((0.0, 0.3)))
+def test_suffix_tree_is_the_best_path(ids: list[int], depth: int, factor: float, least: float) -> None:
+    _, draft = best_path(ids, Occurrences([ids], depth), depth, factor, least)
+    assert list(SuffixTree(depth=depth, n_draft=99, factor=factor, least=least)(ids)) == draft
+
+
+@given(texts, st.lists(texts, max_size=3), st.data(), st.integers(2, 6))
+def test_suffix_tree_with_earlier_answers(
+    ids: list[int], earlier: list[list[int]], data: st.DataObject, depth: int
+) -> None:
+    prompt = data.draw(st.integers(0, len(ids) - 1))
+    text, propose = Tokens(ids), SuffixTree(depth=depth, earlier=earlier)
+    for n in range(prompt + 1, len(text)):
+        propose(text[:n])
+    mine = best_path(ids, Occurrences([ids], depth), depth, 1.0, 0.1)
+    theirs = best_path(ids, Occurrences([*earlier, ids[prompt:]], depth), depth, 1.0, 0.1)
+    assert list(propose(text)) == max(mine, theirs, key=lambda path: path[0])[1]
+
+
+def test_suffix_tree_finds_what_only_an_earlier_answer_says() -> None:
+    assert SuffixTree(earlier=[[1, 2, 3, 4]])([5, 1, 2]) == (3, 4)
+    assert SuffixTree(earlier=[[1, 2, 3, 4]])([5, 1, 3]) == (4,)  # 1 3 is nowhere, though 1 and 3 are
+    assert SuffixTree(earlier=[])([5, 1, 2]) == ()
+
+
+def test_a_static_cache_gives_a_token_that_the_text_does_not() -> None:
+    static = DRAFTERS["llama-lookup"](static=[[1, 2, 3, 1, 2, 3, 9]])
+    assert static([7, 1, 2]) == (3, 9)
+    assert static([7, 8]) == ()
+
+
+# What llama-server's drafters learn from their drafts.
+
+
+def told(propose: Any, text: Sequence[int], prompt: int) -> list[tuple[int, int, int]]:
+    """Drafted and accepted lengths at every pass of a loop over a text."""
+    tokens, known, passes = Tokens(text), prompt + 1, []
+    while known < len(text):
+        draft = propose(tokens[:known])
+        accepted = 0
+        while accepted < min(len(draft), len(text) - known - 1) and draft[accepted] == text[known + accepted]:
+            accepted += 1
+        passes.append((known, len(draft), accepted))
+        known += accepted + 1
+    return passes
+
+
+def test_a_map_never_drafts_again_for_a_key_that_failed() -> None:
+    text = [9, 1, 2, 3, 4, 5, 1, 2, 7, 7, 1, 2, 8]
+    propose = DRAFTERS["ngram-map-k"](n_key=2, n_draft=2)
+    assert told(propose, text, 7) == [(8, 2, 0), (9, 0, 0), (10, 0, 0), (11, 0, 0), (12, 0, 0)]
+    dropped = DRAFTERS["ngram-map-k"](n_key=2, n_draft=2, judged=False)
+    assert told(dropped, text, 7)[-1] == (12, 2, 0)
+
+
+def test_what_was_accepted_is_what_the_text_repeats() -> None:
+    text, propose = (
+        Tokens([9, 1, 2, 3, 4, 5, 1, 2, 3, 7, 7, 1, 2]),
+        DRAFTERS["ngram-map-k"](n_key=2, n_draft=2),
+    )
+    assert propose(text[:8]) == (3, 4)
+    assert propose(text) == (3,)
+
+
+def test_the_mod_table_is_filled_again_after_five_bad_drafts() -> None:
+    """Behind a long text this brings the newest tokens in at once; behind a short one it leaves nothing."""
+    rng = Random(3)
+    for length, emptied in ((60, False), (6, True)):
+        pair = [1, 2]
+        text = [*pair, 3, *(rng.randrange(10, 99) for _ in range(length))]
+        prompt = len(text)
+        for wrong in range(6):
+            text += [*pair, 50 + wrong]
+        propose = Mod(n_key=2, n_draft=4, n_draft_min=1)
+        passes = [(drafted, accepted) for _, drafted, accepted in told(propose, [*text, 0], prompt) if drafted]
+        assert passes[:5] == [(4, 0)] * 5
+        assert (len(passes) == 5) == emptied
+
+
+def test_a_mod_table_too_full_is_emptied_once_and_filled_again_after_bad_drafts() -> None:
+    text = [i % 11 for i in range(40)]
+    assert Mod(n_key=1, n_draft=2, n_draft_min=1, size=32)([*text, 0]) == ()
+    assert Mod(n_key=1, n_draft=2, n_draft_min=1, size=64)([*text, 0]) == (1, 2)
+    propose = Mod(n_key=1, n_draft=3, n_draft_min=1, size=32)
+    wrong = [0, 5, 0, 7, 0, 9, 0, 4, 0, 6, 0, 8]
+    passes = told(propose, [*text, *([10] * 40), *wrong, 1], 40)
+    assert any(drafted for _, drafted, _ in passes)
+
+
+def mod_drafts(text: Sequence[int], prompt: int, n: int, size: int, n_draft: int) -> list[list[int]]:
+    """`ngram-mod` told as its table, with the whole hash; no draft is judged, none is too short."""
+
+    def place(key: Sequence[int]) -> int:
+        value = 0
+        for token in key:
+            value = (value * 6364136223846793005 + token) % 2**64
+        return value % size
+
+    table: dict[int, int] = {}
+    done, drafts = 0, []
+    for known in range(prompt, len(text)):  # the length before the last token
+        stop = known - n
+        if known == prompt or done + 32 < known:
+            table |= {place(text[i : i + n]): text[i + n] for i in range(done, stop)}
+            done = max(stop, 0)
+            if known == prompt and len(table) > size / 4:
+                table.clear()
+        window = list(text[known + 1 - n : known + 1])
+        for i in range(n_draft if stop >= 0 else 0):
+            if (token := table.get(place(window[i:]))) is None:
+                break
+            window.append(token)
+        drafts.append(window[n:])
+    return drafts
+
+
+@given(st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 4), st.sampled_from((1, 4, 16, 64, 256)))
+def test_ngram_mod_with_collisions(seed: int, prompt: int, n: int, size: int) -> None:
+    rng = Random(seed)
+    ids = [rng.randrange(9) for _ in range(prompt + 50)]
+    text, propose = Tokens(ids), Mod(n_key=n, n_draft=6, n_draft_min=0, size=size, judged=False)
+    mine = [list(propose(text[: known + 1])) for known in range(prompt, len(text))]
+    assert mine == mod_drafts(ids, prompt, n, size, 6)
+
+
+def test_a_mod_table_of_one_entry() -> None:
+    assert Mod(n_key=1, n_draft=2, n_draft_min=0, size=1)([4, 5, 6]) == ()
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("ngram", {"n_max": 1, "n_min": 2}, "n_max 1 must be at least n_min 2"),
+        ("ngram", {"n_min": 0}, "n_min must be a whole number of at least 1, not 0"),
+        ("ngram", {"n_draft": 0}, "n_draft must be a whole number of at least 1, not 0"),
+        ("ngram", {"n_draft": 2.5}, "n_draft must be a whole number of at least 1, not 2.5"),
+        ("ngram", {"n_draft": True}, "not True"),
+        ("ngram", {"pick": "best"}, "pick must be 'latest' or 'earliest', not 'best'"),
+        ("hf-prompt-lookup", {"n_max": 0}, "n_max must be a whole number of at least 1, not 0"),
+        ("llama-lookup", {"n_draft": 0}, "n_draft"),
+        ("ngram-simple", {"n_key": 0}, "n_key"),
+        ("ngram-map-k", {"min_hits": 0}, "min_hits"),
+        ("ngram-mod", {"n_draft_min": -1}, "n_draft_min must be a whole number of at least 0, not -1"),
+        ("ngram-mod", {"size": 48}, "size must be a power of two, not 48"),
+        ("arctic-suffix", {"depth": 0}, "depth"),
+        ("arctic-suffix", {"least": -0.1}, "least must be a number between 0 and 1, not -0.1"),
+        ("arctic-suffix", {"least": 1.5}, "least must be a number between 0 and 1, not 1.5"),
+        ("arctic-suffix", {"offset": float("inf")}, "offset must be a number between 0 and inf, not inf"),
+        ("arctic-suffix", {"factor": float("nan")}, "factor must be a number between 0 and inf, not nan"),
+    ],
+)
+def test_bad_parameters_are_named(name: str, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DRAFTERS[name](**parameters)
+
+
+def test_the_original_code_refuses_a_text_shorter_than_its_key() -> None:
+    with pytest.raises(ValueError, match="a text of 2 tokens is shorter than n_max 3"):
+        DRAFTERS["pld-original"]()([1, 2])

@@ -1,0 +1,142 @@
+"""Penalties against a telling in plain Python, and exact in every row of a pass."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sim.machine import Pass
+from sim.penalties import Penalties, inside, penalised
+from sim.toy import ToyLogits
+from tests.worlds import PENALTIES
+
+N = 4
+numbers = st.floats(-8, 8).map(lambda x: round(x, 3))
+penalties = st.builds(
+    Penalties,
+    repeat=st.sampled_from([1.0, 0.5, 1.1, 2.0]),
+    frequency=st.sampled_from([0.0, 0.25, -0.5]),
+    presence=st.sampled_from([0.0, 1.5, -0.5]),
+    last_n=st.integers(-1, 5),
+    bias=st.dictionaries(st.integers(0, N - 1), st.sampled_from([2.0, -1.0, -inf]), max_size=2),
+    stops=st.frozensets(st.integers(0, N - 1), max_size=2),
+    min_tokens=st.integers(0, 4),
+)
+
+
+def plainly(logits: list[float], prefix: list[int], p: Penalties, n_prompt: int) -> list[float]:
+    """llama.cpp's loop over all candidates, with a count for each."""
+    out = []
+    for token, logit in enumerate(logits):
+        logit += p.bias.get(token, 0.0)
+        seen = prefix if p.last_n == -1 else prefix[-p.last_n :] if p.last_n else []
+        count = seen.count(token)
+        if count > 0:
+            if logit <= 0:
+                logit *= p.repeat
+            else:
+                logit /= p.repeat
+            logit -= count * p.frequency + p.presence
+        if token in p.stops and len(prefix) - n_prompt < p.min_tokens:
+            logit = -inf
+        out.append(logit)
+    return out
+
+
+@given(
+    st.lists(numbers, min_size=N, max_size=N),
+    st.lists(st.integers(0, N - 1), max_size=8),
+    penalties,
+    st.integers(0, 8),
+)
+@example([1.0, -1.0, 0.0, 2.0], [0, 1, 1, 2], Penalties(repeat=2.0, frequency=0.5, last_n=3), 0)
+@example([1.0, -1.0, 0.0, 2.0], [3, 3], Penalties(stops=frozenset({3}), min_tokens=2), 1)
+@example([1.0, -1.0, 0.0, 2.0], [3, 3], Penalties(stops=frozenset({3}), min_tokens=2), 0)
+def test_as_told_plainly(logits: list[float], prefix: list[int], p: Penalties, n_prompt: int) -> None:
+    row = np.array(logits)
+    got = penalised(row, prefix, p, n_prompt=n_prompt)
+    assert row.tolist() == logits, "the row itself is left as it was"
+    assert got.tolist() == pytest.approx(plainly(logits, prefix, p, n_prompt), abs=1e-12)
+
+
+def test_the_defaults_change_nothing_and_the_type_is_kept() -> None:
+    row = np.array([1.5, -2.0, 0.0], dtype=np.float32)
+    got = penalised(row, [0, 1, 2, 2], Penalties())
+    assert got.tolist() == row.tolist()
+    assert got is not row
+    assert penalised(row, [0], Penalties(repeat=1.3)).dtype == np.float32
+
+
+def test_a_wrong_draft_outside_the_vocabulary_has_no_logit() -> None:
+    row = np.array([1.0, 2.0, 3.0])
+    for stranger in (3, 100, -1):
+        assert penalised(row, [stranger, 1], Penalties(presence=1.0)).tolist() == [1.0, 1.0, 3.0]
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_every_row_is_judged_with_the_tokens_before_it(name: str) -> None:
+    """One pass over many rows answers as many passes over one row do, whatever is in the cache."""
+    rows = (2, 2, 2, 0, 1, 1, 2, 0)
+    toys = [ToyLogits(3, 1, 5, penalties=PENALTIES[name], n_prompt=2) for _ in range(2)]
+    at_once = toys[0](Pass(0, rows, len(rows)))
+    one_by_one = [toys[1](Pass(i, (row,), 1))[0] for i, row in enumerate(rows)]
+    assert at_once == one_by_one
+
+
+def test_penalties_change_the_text() -> None:
+    """So the battery's penalty worlds are worlds of their own."""
+    texts = [
+        str([ToyLogits(5, 2, seed, penalties=p).greedy([1, 2], 30) for seed in range(8)]) for p in PENALTIES.values()
+    ]
+    assert len(set(texts)) == len(PENALTIES)
+
+
+def test_no_stop_before_n() -> None:
+    p = Penalties(stops=frozenset({0}), min_tokens=9, bias={0: 50.0})
+    text = ToyLogits(3, 1, penalties=p, n_prompt=2).greedy([1, 2], 12)
+    assert 0 not in text[2:11]
+    assert text[11] == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"repeat": 0.0}, "repeat penalty must be above 0 and finite, not 0.0"),
+        ({"repeat": -1.1}, "repeat penalty must be above 0 and finite, not -1.1"),
+        ({"repeat": nan}, "repeat penalty must be above 0 and finite, not nan"),
+        ({"repeat": inf}, "repeat penalty must be above 0 and finite, not inf"),
+        ({"frequency": nan}, "frequency penalty must be finite, not nan"),
+        ({"presence": inf}, "presence penalty must be finite, not inf"),
+        ({"last_n": -2}, "last_n must be at least 0, or -1 for all tokens, not -2"),
+        ({"min_tokens": -1}, "min_tokens must be at least 0, not -1"),
+        ({"bias": {-1: 1.0}}, "logit bias is given for -1, which is no token id"),
+        ({"bias": {1: nan}}, "logit bias of token 1 must be finite or -inf, not nan"),
+        ({"bias": {1: inf}}, "logit bias of token 1 must be finite or -inf, not inf"),
+    ],
+)
+def test_what_is_wrong_is_named(wrong: dict[str, object], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Penalties(**wrong)  # type: ignore[arg-type]
+
+
+def test_what_is_allowed() -> None:
+    Penalties(repeat=0.01, last_n=-1, min_tokens=0, bias={0: -inf, 1: -3.0})
+    Penalties(last_n=0, frequency=-2.0, presence=-2.0)
+
+
+def test_outside_the_vocabulary() -> None:
+    row = np.zeros(3)
+    with pytest.raises(ValueError, match="token 3 is outside the vocabulary of 3 tokens"):
+        penalised(row, [0], Penalties(bias={3: 1.0}))
+    with pytest.raises(ValueError, match="token 3 is outside the vocabulary of 3 tokens"):
+        penalised(row, [0], Penalties(stops=frozenset({3}), min_tokens=2))
+    with pytest.raises(ValueError, match="token 9 is outside the vocabulary of 9 tokens"):
+        ToyLogits(9, penalties=Penalties(stops=frozenset({9})))
+    with pytest.raises(ValueError, match="token -1 is outside"):
+        inside(-1, 3)
+    assert inside(0, 3) == 0
+    assert inside(2, 3) == 2
