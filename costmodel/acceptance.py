@@ -67,8 +67,7 @@ class Law:
             return self.agreement[index][regime]
         if self.renewal:
             raise ValueError(
-                f"{self.name} knows the first {len(self.agreement)} drafts only, not number {index + 1}: "
-                "use fewer rows"
+                f"{self.name} knows the first {len(self.agreement)} drafts only, not number {index + 1}: use fewer rows"
             )
         return self.agreement[-1][regime]
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
 
-from costmodel.acceptance import Law
+from costmodel.acceptance import Law, Number
 from costmodel.caps import (
-    Number,
     best_rows,
     break_even_ratio,
     full_acceptance_speedup,
@@ -71,7 +70,8 @@ def cap(n_rows: int, ratio: Number | None = None, cost: PassCost | None = None, 
 class Prediction:
     """A loop on texts of an acceptance law: means, and the interval that holds 95 % of texts.
 
-    `over_greedy` and `over_gated` are ratios of expected total time at equal R.
+    `over_greedy` and `over_gated` are ratios of expected total time at equal R; the latter is None where the law
+    was not measured as far as a gate looks, one draft further than `carry` does.
     """
 
     loop: str
@@ -82,7 +82,7 @@ class Prediction:
     low: float
     high: float
     over_greedy: float
-    over_gated: float
+    over_gated: float | None
 
 
 def predict(
@@ -110,7 +110,8 @@ def predict(
     greedy = float(finite("greedy", floats, 2, n_tokens, cost, n_past).seconds)
     answers = []
     for rows in n_rows:
-        gated = float(finite("gated", floats, rows, n_tokens, cost, n_past).seconds)
+        reaches = not law.renewal or len(law.agreement) >= rows
+        gated = float(finite("gated", floats, rows, n_tokens, cost, n_past).seconds) if reaches else None
         for loop in loops:
             run = finite(loop, floats, rows, n_tokens, cost, n_past)
             mean, passes = float(run.seconds), float(run.n_passes)
@@ -125,7 +126,7 @@ def predict(
                     max(mean - half, 0.0),
                     mean + half,
                     greedy / mean,
-                    gated / mean,
+                    gated / mean if gated is not None else None,
                 )
             )
     return answers

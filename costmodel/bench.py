@@ -216,12 +216,12 @@ def _table(path: str | Path, samples: Samples, caveats: list[str]) -> Table:
 
 def _interval(values: Sequence[float]) -> tuple[float, float]:
     """95 % around the median, from the scatter of the repetitions."""
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     center = float(np.median(values))
     if len(values) < 2:
         return center, center
-    half = float(student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
+    half = float(stdtrit(len(values) - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(len(values)))
     return max(center - half, center / 1e6), center + half
 
 

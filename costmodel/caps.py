@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
+from costmodel.acceptance import Number
 from costmodel.passcost import PassCost
 
-Number: TypeAlias = int | float | Fraction
 MOST_ROWS = 64  # a table may hold the passes of a prompt too; no loop drafts more than this
 Curve: TypeAlias = PassCost | Mapping[int, Number]
 """A pass cost, or the cost of each row count in any unit."""

@@ -216,8 +216,8 @@ def _by_index(seen: Iterable[Seen]) -> tuple[list[float], list[float]]:
 
 
 def _binomial_interval(right: float, total: float) -> tuple[float, float]:
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
-    low = float(beta.ppf(0.025, right, total - right + 1)) if right > 0 else 0.0
-    high = float(beta.ppf(0.975, right + 1, total - right)) if right < total else 1.0
+    low = float(betaincinv(right, total - right + 1, 0.025)) if right > 0 else 0.0
+    high = float(betaincinv(right + 1, total - right, 0.975)) if right < total else 1.0
     return low, high

@@ -7,7 +7,7 @@
 
 `n_past` is the cached length before the pass, `n_rows` the rows fed, `n_out` the rows whose logits are asked
 for, `n_rows_before` the rows of the pass before: a change of row count rebuilds the compute graph in
-llama.cpp, which only a table that measured it can price. Every cost takes scalars (and gives a float) or
+llama.cpp, which a table that measured it prices, or `WithChange`. Every cost takes scalars (and gives a float) or
 arrays (and gives an array).
 """
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from costmodel.roofline import Roofline
 from costmodel.table import Table
 
-__all__ = ["Affine", "Flat", "PassCost", "Roofline", "Table"]
+__all__ = ["Affine", "Flat", "PassCost", "Roofline", "Table", "WithChange"]
 
 Counts: TypeAlias = int | NDArray[Any]
 """Whole numbers, one or many; what is given together is broadcast together."""
@@ -95,3 +95,24 @@ class Affine:
     def seconds(self, n_past: Counts, n_rows: Counts, n_out: Counts, n_rows_before: Counts | None = None) -> Any:
         """The sum of the parts, in seconds."""
         return self.fixed_seconds + self.row_seconds * n_rows + self.past_seconds * n_past + self.out_seconds * n_out
+
+
+@dataclass(frozen=True, slots=True)
+class WithChange:
+    """Any cost, and seconds more for a pass whose row count differs from the pass before; a table has its own.
+
+    >>> WithChange(Flat(0.02), 0.0005).seconds(0, 6, 6, 1), WithChange(Flat(0.02), 0.0005).seconds(0, 6, 6, 6)
+    (0.0205, 0.02)
+    """
+
+    cost: PassCost
+    change_seconds: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.change_seconds < math.inf:
+            raise ValueError(f"change_seconds must be zero or positive and finite, not {self.change_seconds}")
+
+    def seconds(self, n_past: Counts, n_rows: Counts, n_out: Counts, n_rows_before: Counts | None = None) -> Any:
+        """The cost's own seconds, and the change's where there was one."""
+        seconds = self.cost.seconds(n_past, n_rows, n_out, n_rows_before)
+        return seconds if n_rows_before is None else seconds + self.change_seconds * (n_rows_before != n_rows)

@@ -10,7 +10,7 @@ measured lengths (knots).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from costmodel.chunks import Array, in_chunks
+from costmodel.pieces import corners
 
 Grid: TypeAlias = tuple[tuple[float, ...], ...]
 
@@ -86,8 +87,7 @@ class Table(_Cache):
         changes = self._changes
         if len(changes) != len(self.n_rows) or not all(0 <= change < math.inf for change in changes):
             raise ValueError(
-                f"change_seconds must be one number >= 0, or one for each of the {len(self.n_rows)} row "
-                "counts"
+                f"change_seconds must be one number >= 0, or one for each of the {len(self.n_rows)} row counts"
             )
         if self.padding is not None and self.padding < 1:
             raise ValueError(f"padding must be at least 1 cell, or None, not {self.padding}")
@@ -212,7 +212,7 @@ class Table(_Cache):
             knots = np.asarray(grid) @ weights
             if (knots <= 0).any():
                 raise ValueError(f"extrapolated to {n_rows} rows the cost table falls to nothing: measure them")
-            points = np.array(list(_points(self.n_past, knots.tolist(), n_rows, self.padding, stop)))
+            points = np.array(list(corners(self.n_past, knots.tolist(), n_rows, self.padding, stop)))
             column: Array = np.interp(np.arange(stop), points[:, 0], points[:, 1])
             column[:start] = np.nan
             return column
@@ -244,43 +244,6 @@ class Table(_Cache):
         share = (n_rows - measured[i]) / (measured[j] - measured[i])
         weights[i], weights[j] = 1 - share, share
         return weights
-
-
-def _points(
-    n_past: Sequence[int], seconds: Sequence[float], n_rows: int, padding: int | None, stop: int
-) -> Iterator[tuple[float, float]]:
-    """Corners of the piecewise linear cost over the cached length, at whole numbers, block by block."""
-    trend = _slope(list(zip(n_past, seconds, strict=True)))
-    if padding is None:
-        yield from zip(n_past, seconds, strict=True)
-        yield stop, seconds[-1] + trend * (stop - n_past[-1])
-        return
-    blocks: dict[int, list[tuple[int, float]]] = {}
-    for past, value in zip(n_past, seconds, strict=True):
-        blocks.setdefault((past + n_rows - 1) // padding, []).append((past, value))
-    sloped = {block: _slope(knots) for block, knots in blocks.items() if len(knots) > 1}
-    before: tuple[int, list[tuple[int, float]]] | None = None
-    for block, knots in blocks.items():
-        slope = sloped[min(sloped, key=lambda other: abs(other - block))] if sloped else 0.0
-        start, end = max(block * padding - n_rows + 1, 0), (block + 1) * padding - n_rows
-        if before is not None and before[0] + 1 < start:  # blocks in between without a knot
-            (a, left), (b, right) = before[1][-1], knots[0]
-            for past in (before[0] + 1, start - 1):
-                yield past, left + (right - left) * (past - a) / (b - a)
-        first, last = knots[0], knots[-1]
-        yield start, max(first[1] - slope * (first[0] - start), min(seconds) / 2)
-        yield from knots
-        yield end, last[1] + slope * (end - last[0])
-        before = end, knots
-    end, (*_, last) = before if before is not None else (0, [(0, 0.0)])
-    yield end + 1, last[1] + trend * (end + 1 - last[0])
-    yield max(stop, end + 2), last[1] + trend * (max(stop, end + 2) - last[0])
-
-
-def _slope(knots: Sequence[tuple[int, float]]) -> float:
-    """Seconds per cached token from the first knot to the last; never a fall, which can only be noise."""
-    (a, first), (b, last) = knots[0], knots[-1]
-    return max(0.0, (last - first) / (b - a)) if b > a else 0.0
 
 
 def _matrices(columns: Sequence[Column], n_rows: Any, width: int) -> tuple[Array, Array | None, Array]:

@@ -1,59 +1,52 @@
-"""Caps in words: what a loop can gain when every draft is right."""
+"""Caps in words and as plain numbers: what a loop can gain when every draft is right."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from costmodel.caps import break_even_ratio, full_acceptance_speedup, sweep_cap
-from costmodel.table import Table
-
-
-@dataclass(frozen=True, slots=True)
-class CapLine:
-    """One cap: a loop over a baseline at R rows; `exact` is the fraction where the inputs are exact."""
-
-    loop: str
-    baseline: str
-    rows: int
-    speedup: float
-    exact: str | None
-    sentence: str
+from costmodel.acceptance import Number
+from costmodel.ask import Cap
 
 
-def cap_lines(rows: int, ratio: float | None = None, cost: Table | None = None) -> list[CapLine]:
-    """The sweep-ideal cap of deleting the correction; with c(R)/c(1), or a cost table, what is left of it.
+def as_numbers(cap: Cap) -> dict[str, Any]:
+    """A cap for JSON: floats, and the exact fraction of the flat one as text."""
+    return {
+        "rows": cap.n_rows,
+        "flat": float(cap.flat),
+        "flat_exact": str(cap.flat),
+        "fused_over_gated": float(cap.fused),
+        "fused_exact": str(cap.fused) if isinstance(cap.fused, Fraction) else None,
+        "break_even_ratio": None if cap.break_even is None else float(cap.break_even),
+        "carry_over_greedy": float(cap.rows_gain),
+        "best_rows": None if cap.best is None else cap.best[0],
+        "best_gain": None if cap.best is None else float(cap.best[1]),
+        "notes": cap.notes,
+    }
 
-    Raises ValueError for rows below 2, for a ratio that is not positive, and for rows that the table lacks.
 
-    >>> [line.sentence for line in cap_lines(6, 1.5)]
-    ['fused over gated at R = 6, c(6)/c(1) = 1.5: 10/7 = 1.429']
+def in_words(cap: Cap, where: str = "") -> str:
+    """A cap in sentences; `where` says which cost it is on, if not the flat one.
+
+    >>> from costmodel.ask import cap
+    >>> print(in_words(cap(6)))
+    fused over gated at R = 6, every pass one sweep: at most 12/7 = 1.714
+    it is 1 where c(6)/c(1) = 6; carry over greedy is at most 6 = 6.000
     """
-    if rows < 2:
-        raise ValueError(f"--rows must be at least 2 (one known, one guessed), not {rows}")
-    if cost is not None:
-        past = cost.n_past[0]
-        pairs = [("fused", "gated"), *((loop, "greedy") for loop in ("gated", "fused", "carry"))]
-        known = f"c({rows})/c(1) = {cost.seconds(past, rows, rows) / cost.seconds(past, 1, 1):.3f} at {past} cached tokens"
-        return [
-            _line(loop, base, rows, full_acceptance_speedup(loop, base, rows, cost, n_past=past), known)
-            for loop, base in pairs
-        ]
-    if ratio is not None:
-        exact = Fraction(ratio).limit_denominator(10**6)
-        gain = full_acceptance_speedup("fused", "gated", rows, ratio=exact)
-        return [_line("fused", "gated", rows, gain, f"c({rows})/c(1) = {ratio:g}")]
-    even = break_even_ratio("fused", "gated", rows)
-    return [
-        _line(
-            "fused", "gated", rows, sweep_cap(rows), f"every pass one sweep; 1 where c({rows})/c(1) = {even}"
+    r = cap.n_rows
+    lines = [f"fused over gated at R = {r}, every pass one sweep: at most {_value(cap.flat)}"]
+    if where:
+        lines.append(f"{where}: at most {_value(cap.fused)}")
+    even = "never 1" if cap.break_even is None else f"1 where c({r})/c(1) = {float(cap.break_even):g}"
+    lines.append(f"it is {even}; carry over greedy is at most {_value(cap.rows_gain)}")
+    if cap.best is not None:
+        best, gain = cap.best
+        advice = (
+            f"best at R = {best}, {float(gain):.3f}x greedy" if best > 1 else "no R pays, even if all drafts are right"
         )
-    ]
+        lines.append(f"over all rows measured: {advice}")
+    return "\n".join((*lines, *cap.notes))
 
 
-def _line(loop: str, baseline: str, rows: int, gain: float | Fraction, known: str) -> CapLine:
-    exact = str(gain) if isinstance(gain, Fraction) else None
-    value = f"{exact} = {float(gain):.3f}" if exact else f"{float(gain):.3f}"
-    return CapLine(
-        loop, baseline, rows, float(gain), exact, f"{loop} over {baseline} at R = {rows}, {known}: {value}"
-    )
+def _value(number: Number) -> str:
+    return f"{number} = {float(number):.3f}" if isinstance(number, Fraction) else f"{float(number):.3f}"

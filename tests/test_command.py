@@ -144,6 +144,57 @@ def test_every_loop_gives_exactly_the_tokens_asked_for(
     assert len(timed) == 12
 
 
+def test_predict_and_cap_on_an_imported_table(sweepcap: Program, tmp_path: Path) -> None:
+    bench, profile, texts = tmp_path / "bench.json", tmp_path / "p.json", tmp_path / "t.jsonl"
+    milliseconds = (10, 12, 14.5, 16, 19, 21, 24, 23)
+    common = {"model_filename": "m.gguf", "model_type": "llama 1B", "n_threads": 4, "n_gen": 0, "n_depth": 0}
+    tests = [
+        common | {"n_prompt": n, "samples_ns": [int(ms * 1e6)] * 3, "avg_ns": int(ms * 1e6), "backends": "CPU"}
+        for n, ms in enumerate(milliseconds, 1)
+    ]
+    bench.write_text("a log line\n" + json.dumps(tests))
+    outcome = sweepcap("import", "cost", bench, "--out", profile)
+    assert outcome.status == 0, outcome
+    assert "1 line" in outcome.err
+    cycle = list(range(501, 508))
+    texts.write_text(json.dumps({"name": "cycle", "n_prompt": 28, "tokens": (cycle * 23)[:155]}) + "\n")
+    words = ("--profile", profile, "--texts", texts)
+    lines = json.loads(sweepcap("predict", *words, "--json").out)["predictions"]
+    by = {line["loop"]: line for line in lines}
+    assert [by[loop]["n_passes"] for loop in ("greedy", "gated", "fused", "carry")] == [126, 36, 21, 21]
+    assert by["carry"]["over_greedy"] == pytest.approx(60 / 21)
+    assert by["fused"]["over_gated"] == pytest.approx(6 / 7 * (1 + 10 / 21))
+    assert "1.265" in sweepcap("cap", "--rows", 6, "--profile", profile).out
+    refused(sweepcap("predict", *words, "--rows", 16), "no passes of 16 rows")
+    outcome = sweepcap("predict", *words, "--rows", 16, "--extrapolate")
+    assert outcome.status == 0
+    assert "extrapolated" in outcome.err
+
+
+def test_where_nothing_repeats_every_loop_is_greedy_and_nothing_is_nan(sweepcap: Program, tmp_path: Path) -> None:
+    texts = tmp_path / "t.jsonl"
+    texts.write_text(json.dumps({"name": "new", "n_prompt": 16, "tokens": list(range(80))}) + "\n")
+    words = ("predict", "--texts", texts, "--model-spec", "SmolLM2-135M", "--device", "Apple M3 Max")
+    outcome = sweepcap(*words, "--json")
+    assert outcome.status == 0, outcome
+    lines = json.loads(outcome.out, parse_constant=lambda name: pytest.fail(name))["predictions"]
+    assert {(line["n_passes"], line["n_rows"], line["over_greedy"], line["acceptance"]) for line in lines} == {
+        (63, 63, 1.0, None)
+    }
+    assert "no drafts" in sweepcap(*words).out
+
+
+def test_predict_without_a_text(sweepcap: Program) -> None:
+    words = ("--model-spec", "Llama-3.2-3B", "--device", "Apple M3 Max", "--tokens", 42)
+    outcome = sweepcap("predict", "--acceptance", "iid 1", *words, "--json")
+    by = {line["loop"]: line for line in json.loads(outcome.out)["predictions"]}
+    assert by["fused"]["n_passes"] == 7
+    assert by["gated"]["n_passes"] == 12
+    refused(sweepcap("predict", "--acceptance", "iid 1.5", *words), "between 0 and 1")
+    refused(sweepcap("predict", "--acceptance", "iid 0.5"), "--profile", "--device")
+    refused(sweepcap("predict", *words), "--texts", "--acceptance")
+
+
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
@@ -206,7 +257,9 @@ def test_files_of_another_model_or_thread_count(
     theirs = tmp_path / "other.jsonl"
     assert sweepcap("record", "--model", other, "--prompts", prompts, "--out", theirs, "--tokens", 8).status == 0
     refused(sweepcap("predict", "--profile", calibrated, "--texts", theirs), "different models")
-    refused(sweepcap("measure", "--model", other, "--texts", recorded, "--out", tmp_path / "r"), "were not recorded with")
+    refused(
+        sweepcap("measure", "--model", other, "--texts", recorded, "--out", tmp_path / "r"), "were not recorded with"
+    )
     runs = tmp_path / "runs.jsonl"
     words = ("--texts", recorded, "--out", runs, "--blocks", 1)
     assert sweepcap("measure", "--model", tiny, *words, "--threads", 1).status == 0
@@ -236,7 +289,9 @@ def test_settings_that_cannot_be(
 
 def test_threads_that_cannot_be(sweepcap: Program, tiny: Path, tmp_path: Path) -> None:
     for n in (0, 4096):
-        refused(sweepcap("calibrate", "--model", tiny, "--out", tmp_path / "p", "--threads", n), f"--threads {n}", "cores")
+        refused(
+            sweepcap("calibrate", "--model", tiny, "--out", tmp_path / "p", "--threads", n), f"--threads {n}", "cores"
+        )
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no such folders on this system")

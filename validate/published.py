@@ -274,8 +274,7 @@ SECTIONS: dict[str, tuple[str, str, Callable[[], str]]] = {
     ),
     "Spec-Bench": (
         "spec_bench_2025_04_22",
-        "Predicted: tokens per step over the roofline cost of the method's rows (11, 64, 120) at published "
-        "peaks.",
+        "Predicted: tokens per step over the roofline cost of the method's rows (11, 64, 120) at published peaks.",
         spec_bench,
     ),
     "Prompt lookup, the author's runs": ("pld_raw", "Three speed-ups of the same runs.", prompt_lookup),
@@ -296,8 +295,7 @@ def page() -> str:
     """The whole page, in Markdown."""
     parts = [
         "# The cost model against published measurements",
-        "Written by `make published` from `costmodel/data/published.json`. Error: predicted over "
-        "published, less one.",
+        "Written by `make published` from `costmodel/data/published.json`. Error: predicted over published, less one.",
     ]
     for title, (key, what, section) in SECTIONS.items():
         parts += [f"## {title}", f"{what} Source: {published()[key]['source']}.", section()]
