@@ -93,7 +93,7 @@ def test_words_that_say_nothing_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["iid 1.2", "ge 1.1 0.5 0.5 0.5", "iid 0.5 none -0.1", "survival 0.5 0.6"])
 def test_what_is_no_probability_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1, not|must fall from 1"):
+    with pytest.raises(ValueError, match=r"between 0 and 1, not|must fall from 1"):
         parse(text)
 
 

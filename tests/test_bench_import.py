@@ -236,7 +236,7 @@ def test_batched_bench_is_one_row_a_sequence_and_its_holes_stay(written: Any) ->
 
 def test_other_threads_for_one_row_are_refused_or_said_first(written: Any) -> None:
     path = written(lines([batched(1, 13.6, n_threads_batch=8), batched(2, 9.7, n_threads_batch=8)]))
-    with pytest.raises(ValueError, match="one row ran with 4 threads and wider ones with 8.*-t and -tb equal"):
+    with pytest.raises(ValueError, match=r"one row ran with 4 threads and wider ones with 8.*-t and -tb equal"):
         import_cost(path)
     assert "falsifies every ratio" in import_cost(path, force=True).profile.caveats[0]
 
@@ -273,5 +273,5 @@ def test_everything_else_is_named(written: Any, text: str, message: str) -> None
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="nowhere.json cannot be read: No such file"):
+    with pytest.raises(ValueError, match=r"nowhere.json cannot be read: No such file"):
         import_cost(tmp_path / "nowhere.json")

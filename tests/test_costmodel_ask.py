@@ -44,6 +44,15 @@ def test_predictions_are_ratios_of_total_time() -> None:
     assert by["greedy", 6].low == pytest.approx(1000)
 
 
+def test_a_gate_looks_one_draft_further_than_carry() -> None:
+    law = parse("survival 0.81 0.74 0.70 0.68 0.66 none 0.45")
+    [carried] = predict(law, Flat(1.0), [6], ["carry"], n_tokens=50)
+    assert carried.over_gated is None
+    assert carried.over_greedy > 1
+    with pytest.raises(ValueError, match="use fewer rows"):
+        predict(law, Flat(1.0), [6], ["fused"], n_tokens=50)
+
+
 def test_a_long_prediction_is_the_long_run() -> None:
     law = parse("iid 0.8")
     [answer] = predict(law, Flat(1.0), [6], ["fused"], n_tokens=2000)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from costmodel.fit import Measured, fit_affine, fit_roofline, fit_table
-from costmodel.passcost import Affine, Flat, PassCost, Roofline, Table
+from costmodel.passcost import Affine, Flat, PassCost, Roofline, Table, WithChange
 from costmodel.specs import BYTES_PER_WEIGHT, DeviceSpec, ModelSpec, known_devices, known_models
 
 relaxed = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -34,6 +34,7 @@ COSTS: dict[str, PassCost] = {
     "roofline": Roofline(SPEC, DEVICE),
     "mixture": MIXTURE,
     "table": STEPPED,
+    "with change": WithChange(Affine(1.0, 0.25, 1e-3, 0.125), 0.5),
     "no padding": Table(ROWS, STEPPED.n_past, STEPPED.all_rows_seconds, padding=None),
 }
 
@@ -182,6 +183,8 @@ def test_other_costs_that_cannot_be_are_refused() -> None:
         Affine(1.0, -0.1)
     with pytest.raises(ValueError, match="would cost nothing"):
         Affine(0.0, 0.0)
+    with pytest.raises(ValueError, match="change_seconds must be zero or positive"):
+        WithChange(Flat(1.0), -1.0)
     with pytest.raises(ValueError, match="n_out must be between 0 and the 2 rows, not 3"):
         STEPPED.seconds(0, 2, 3)
     with pytest.raises(ValueError, match="n_out between 0 and n_rows"):
@@ -288,7 +291,7 @@ def test_specs_that_cannot_be_are_refused() -> None:
         ModelSpec("slip", 1, 1, 64, 128, 10**6, 1e6, 10**6, 1e6, 4, 8, 10**3, 1e3)
     with pytest.raises(ValueError, match="a window of 128 tokens on 0 layers"):
         ModelSpec("slip", 1, 1, 64, 128, 10**6, 1e6, 10**6, 1e6, window=128)
-    with pytest.raises(ValueError, match="unknown model 'GPT-9'; known are Llama-3.2-3B"):
+    with pytest.raises(ValueError, match=r"unknown model 'GPT-9'; known are Llama-3.2-3B"):
         ModelSpec.named("GPT-9")
     with pytest.raises(ValueError, match="unknown device 'abacus'; known are"):
         DeviceSpec.named("abacus")

@@ -85,6 +85,13 @@ def test_windows_are_noted(tmp_path: Path) -> None:
     assert every.window == 64
 
 
+def test_vocabularies_are_stepped_over(tmp_path: Path) -> None:
+    words = ["", "a", "longer word"] * 40
+    keys = {"tokenizer.ggml.tokens": words, "llama.attention.sliding_window": 64}
+    spec = ModelSpec.from_gguf(write(tmp_path / "a.gguf", extra=keys))
+    assert (spec.window, spec.dense_weights) == (64, ATTENTION + MATRICES)
+
+
 def test_heads_that_differ_from_layer_to_layer(tmp_path: Path) -> None:
     spec = ModelSpec.from_gguf(write(tmp_path / "a.gguf", extra={"llama.attention.key_length": 32}))
     assert spec.kv_values == LAYERS * 2 * 2 * 32
@@ -116,7 +123,7 @@ def test_an_unknown_tensor_type_is_refused(tmp_path: Path) -> None:
     assert data[at] == gguf.GGMLQuantizationType.F16
     data[at] = 250
     path.write_bytes(data)
-    with pytest.raises(ValueError, match="known tensor types: .*250"):
+    with pytest.raises(ValueError, match=r"known tensor types: .*250"):
         ModelSpec.from_gguf(path)
 
 
@@ -124,7 +131,7 @@ def test_models_that_are_no_models_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has no layers"):
         ModelSpec.from_gguf(write(tmp_path / "vocabulary.gguf", layers=0))
     path = write(tmp_path / "part-00001-of-00002.gguf")
-    with pytest.raises(ValueError, match="in 2 parts, and part-00002-of-00002.gguf is not beside it"):
+    with pytest.raises(ValueError, match=r"in 2 parts, and part-00002-of-00002.gguf is not beside it"):
         ModelSpec.from_gguf(path)
     joined = write(tmp_path / "joined.gguf", extra={"split.count": 2})
     with pytest.raises(ValueError, match="one part of a model"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, nan
+from math import inf
 
 import numpy as np
 import pytest
@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from sim.machine import Pass
 from sim.penalties import Penalties, inside, penalised
 from sim.toy import ToyLogits
+from tests.quick import penalty_facts
+from tests.telling import plainly
 from tests.worlds import PENALTIES
 
 N = 4
@@ -26,25 +28,6 @@ penalties = st.builds(
     stops=st.frozensets(st.integers(0, N - 1), max_size=2),
     min_tokens=st.integers(0, 4),
 )
-
-
-def plainly(logits: list[float], prefix: list[int], p: Penalties, n_prompt: int) -> list[float]:
-    """llama.cpp's loop over all candidates, with a count for each."""
-    out = []
-    for token, logit in enumerate(logits):
-        logit += p.bias.get(token, 0.0)
-        seen = prefix if p.last_n == -1 else prefix[-p.last_n :] if p.last_n else []
-        count = seen.count(token)
-        if count > 0:
-            if logit <= 0:
-                logit *= p.repeat
-            else:
-                logit /= p.repeat
-            logit -= count * p.frequency + p.presence
-        if token in p.stops and len(prefix) - n_prompt < p.min_tokens:
-            logit = -inf
-        out.append(logit)
-    return out
 
 
 @given(
@@ -102,25 +85,8 @@ def test_no_stop_before_n() -> None:
     assert text[11] == 0
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"repeat": 0.0}, "repeat penalty must be above 0 and finite, not 0.0"),
-        ({"repeat": -1.1}, "repeat penalty must be above 0 and finite, not -1.1"),
-        ({"repeat": nan}, "repeat penalty must be above 0 and finite, not nan"),
-        ({"repeat": inf}, "repeat penalty must be above 0 and finite, not inf"),
-        ({"frequency": nan}, "frequency penalty must be finite, not nan"),
-        ({"presence": inf}, "presence penalty must be finite, not inf"),
-        ({"last_n": -2}, "last_n must be at least 0, or -1 for all tokens, not -2"),
-        ({"min_tokens": -1}, "min_tokens must be at least 0, not -1"),
-        ({"bias": {-1: 1.0}}, "logit bias is given for -1, which is no token id"),
-        ({"bias": {1: nan}}, "logit bias of token 1 must be finite or -inf, not nan"),
-        ({"bias": {1: inf}}, "logit bias of token 1 must be finite or -inf, not inf"),
-    ],
-)
-def test_what_is_wrong_is_named(wrong: dict[str, object], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        Penalties(**wrong)  # type: ignore[arg-type]
+def test_facts() -> None:
+    penalty_facts()
 
 
 def test_what_is_allowed() -> None:

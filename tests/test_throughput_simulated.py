@@ -24,10 +24,13 @@ def test_the_simulation_is_the_machine(loop: str) -> None:
         right, found = generator.random((2, 4, 80)) < np.array([0.75, 0.8])[:, None, None]
         rows, _, due = (np.array(x) for x in walk(loop, n_rows, right, found, 0, 40))
         for lane in range(4):
+            agrees, finds = right[lane].astype(int).tolist(), found[lane].tolist()
 
-            def drafts(at: int, lane: int = lane, n_rows: int = n_rows) -> list[int]:
+            def drafts(
+                at: int, agrees: list[int] = agrees, finds: list[bool] = finds, n_rows: int = n_rows
+            ) -> list[int]:
                 p = at - PROMPT
-                return [int(x) for x in right[lane, p : p + n_rows]] if found[lane, p] else []
+                return agrees[p : p + n_rows] if finds[p] else []
 
             told = [(int(d), int(n)) for d, n in zip(due[:, lane], rows[:, lane], strict=True) if d < 40]
             machine = [(past - PROMPT, n) for past, n in passes_of(loop, n_rows, 60, drafts) if past - PROMPT < 40]

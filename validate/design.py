@@ -24,7 +24,7 @@ def block_order(items: Sequence[T], block: int, seed: int = 0) -> list[T]:
     """
     n = len(items)
     base = np.random.default_rng(seed).permutation(n)
-    order = [items[i] for i in np.roll(base, block // 2 * 2 + block % 2)]
+    order = [items[i] for i in np.roll(base, block // 2)]
     if block % 2:
         order.reverse()
     return order + order[::-1]
