@@ -409,7 +409,152 @@ def import_cost(
         _show_costs(made.profile, out)
 
 
+@imports.command("texts")
+def import_texts(
+    file: Annotated[Path, typer.Argument(help="Plain text, JSON lines of token ids, or a chat log (JSON lines).")],
+    out: Out = Path("texts.jsonl"),
+    model: Annotated[
+        Path | None, typer.Option("--model", help="The GGUF whose tokenizer reads text and chats.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option("--as", help="text, ids or chat; seen from the file without it.")] = None,
+    prompt_tokens: Annotated[
+        int | None, typer.Option("--prompt-tokens", min=1, help="Where ids do not say, and in plain text (64).")
+    ] = None,
+    characters: Annotated[int, typer.Option("--characters", min=1, help="Of a piece of plain text.")] = 16_384,
+    skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave broken lines out, and count them.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make recorded texts of what you have: a line or a piece at a time, whatever the size."""
+    from figures.terminal import emit, emit_json, progress, say
+    from validate.imported import KINDS
+    from validate.imported import import_texts as imported
+
+    if kind not in (None, *KINDS):
+        raise ValueError(f"--as {kind} is unknown: it is one of {', '.join(KINDS)}")
+    with progress() as advance:
+        made = imported(
+            file, out, model,
+            kind=kind, n_prompt=prompt_tokens, n_characters=characters, skip_broken=skip_broken, advance=advance,
+        )  # fmt: skip
+    say("these texts come from elsewhere: what is predicted from them holds for texts like them")
+    if as_json:
+        emit_json(made)
+    else:
+        skipped = f", {made.n_skipped:,} broken lines left out" if made.n_skipped else ""
+        emit(f"{made.n_texts:,} texts of {made.n_tokens:,} tokens in {out}{skipped}")
+
+
+@app.command()
+def sweep(
+    profile: Annotated[list[Path] | None, typer.Option("--profile", help="Pass costs; again for more.")] = None,
+    texts: Annotated[list[Path] | None, typer.Option("--texts", help="Recorded texts; again for more files.")] = None,
+    grid: Annotated[Path | None, typer.Option("--grid", help="The same and what follows, from a TOML file.")] = None,
+    loop: Loops = None,
+    rows: Annotated[str | None, typer.Option("--rows", help='R: "6", "2..8" or "2,4,8..12".')] = None,
+    drafter: Annotated[
+        list[str] | None, typer.Option("--drafter", help='"ngram n_max=2..4 pick=latest,earliest"; again for more.')
+    ] = None,
+    prompt: Annotated[list[str] | None, typer.Option("--prompt", help="Only the text of this name; again.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help='greedy, another loop, or "carry rows=11 hf-prompt-lookup".')
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A .parquet, .csv or .json table.")] = None,
+    by_prompt: Annotated[bool, typer.Option("--by-prompt", help="A row for each prompt too.")] = False,
+    bounds: Annotated[bool, typer.Option("--bounds/--no-bounds", help="What the best choice of rows could gain.")] = True,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores without it.")] = None,
+    scheduler: Annotated[str | None, typer.Option("--scheduler", help="A Dask scheduler's address.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="The most settings.")] = 1_000_000,
+    as_json: Json = False,
+) -> None:
+    """Every combination of loops, R and drafters over recorded texts, as a table; a stopped sweep goes on."""
+    from costmodel.profile import load as load_profile
+    from figures.meter import meter
+    from figures.sweep import show
+    from figures.terminal import emit_json, say
+    from sim.grid import GridFile, load
+    from sim.grid import grid as all_of
+    from sim.summary import frame, with_baselines
+    from sim.sweep import Work
+    from validate.sweeping import check_table, profile_names, rows_of, swept, texts_of, write_table
+
+    asked = load(grid) if grid else GridFile()
+    profiles, files = profile or [*map(Path, asked.profiles)], texts or [*map(Path, asked.texts)]
+    if not profiles or not files:
+        raise ValueError("say what to sweep over: --profile FILE and --texts FILE, or --grid FILE with both in it")
+    if out:
+        check_table(out)
+    costs = [load_profile(path) for path in profiles]
+    header, recorded = texts_of(files, prompt or asked.prompts, costs)
+    made = all_of(loop or asked.loops or STUDY, rows_of(rows or asked.rows or 6), drafter or asked.drafters or ["ngram"], limit)
+    base = baseline or asked.baseline or "greedy"
+    work = Work(with_baselines(made.settings, base), tuple(recorded), tuple(c.cost for c in costs), bounds)
+    for note in (*_origin(header.source), *(caveat for cost in costs for caveat in cost.caveats), *made.left_out):
+        say(note)
+    with meter("settings x texts") as advance:
+        result = swept(work, out, n_workers=workers, scheduler=scheduler, advance=advance, say=say)
+    table = frame(result, made.settings, base, profile_names(profiles), by_prompt)
+    if out:
+        write_table(out, table)
+    if as_json:
+        emit_json({"baseline": base, "settings": table.to_dicts()})
+    else:
+        show(table, base, out)
+
+
+@app.command()
+def advise(
+    profile: ProfileFile,
+    texts: Texts,
+    loop: Loops = None,
+    rows: Annotated[str | None, typer.Option("--rows", help='R to choose from: "2..8"; all that the profile covers.')] = None,
+    drafter: Annotated[
+        list[str] | None, typer.Option("--drafter", help='Drafters to choose from, as in `sweep`; again for more.')
+    ] = None,
+    today: Annotated[
+        str | None, typer.Option("--today", help='What you run now: "carry rows=11 hf-prompt-lookup".')
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores without it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """The best loop, R and drafter for these texts on this machine, how sure that is, and the flags to get it."""
+    from costmodel.profile import load as load_profile
+    from figures.advice import show
+    from figures.meter import meter
+    from figures.terminal import emit_json, say
+    from sim.advise import DRAFTERS, LOOPS, candidates, cost_draws, covered_rows
+    from sim.advise import advise as advised
+    from sim.grid import grid, numbers
+    from sim.setting import Setting
+    from sim.sweep import Work
+    from validate.sweeping import swept, texts_of
+
+    costs = load_profile(profile)
+    header, recorded = texts_of([texts], [], [costs])
+    many_rows = numbers(rows) if rows else covered_rows(costs)
+    now = Setting.parse(today) if today else None
+    asked = grid(loop or LOOPS, many_rows, drafter or DRAFTERS)
+    settings = candidates(asked.settings, many_rows, now)
+    for note in (*_origin(header.source), *costs.caveats):
+        say(note)
+    with meter("settings x texts") as advance:
+        result = swept(
+            Work(settings, tuple(recorded), (costs.cost,)), n_workers=workers, advance=advance, say=say
+        )
+    advice = advised(result, now, cost_draws(costs))
+    if as_json:
+        emit_json(advice)
+    else:
+        show(advice)
+
+
 # --- what the commands share -----------------------------------------------------------------------------------------
+
+
+def _origin(source: str) -> tuple[str, ...]:
+    """What to say of texts that the model did not write under this program's eyes."""
+    if source == "recorded":
+        return ()
+    return ("the texts come from elsewhere: they hold for this model as far as it writes such texts",)
 
 
 def _settings(loops: Sequence[str] | None, rows: Sequence[int] | None) -> tuple[Setting, ...]:

@@ -79,14 +79,13 @@ def penalised(logits: Logits, prefix: Sequence[int], penalties: Penalties, *, n_
     row = logits.copy()
     for token, value in penalties.bias.items():
         row[inside(token, len(row))] += value
-    if penalties.last_n and (penalties.repeat, penalties.frequency, penalties.presence) != (1, 0, 0):
-        start = 0 if penalties.last_n < 0 else max(len(prefix) - penalties.last_n, 0)
-        for token, count in Counter(prefix[start:]).items():
-            if not 0 <= token < len(row):
-                continue  # a wrong draft may be no token of this model; it has no logit
-            value = row[token]
-            value = value / penalties.repeat if value > 0 else value * penalties.repeat
-            row[token] = value - count * penalties.frequency - penalties.presence
+    start = 0 if penalties.last_n < 0 else max(len(prefix) - penalties.last_n, 0)
+    for token, count in Counter(prefix[start:]).items():
+        if not 0 <= token < len(row):
+            continue  # a wrong draft may be no token of this model; it has no logit
+        value = row[token]
+        value = value / penalties.repeat if value > 0 else value * penalties.repeat
+        row[token] = value - count * penalties.frequency - penalties.presence
     if len(prefix) - n_prompt < penalties.min_tokens:
         for token in penalties.stops:
             row[inside(token, len(row))] = -inf

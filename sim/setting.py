@@ -1,22 +1,37 @@
-"""A setting: which loop, how many rows a pass, which drafter. What is compared, priced and timed."""
+"""A setting: which loop, how many rows a pass, which drafter. What is compared, priced and timed.
+
+A drafter is written as on the command line: its name, and what differs from its defaults.
+
+    ngram          hf-prompt-lookup n_max=3          ngram n_max=4 n_min=2 pick=earliest
+"""
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
 
-from sim.drafters import DRAFTERS
+from sim.drafters import DRAFTERS, Drafter
 from sim.loops import LOOPS
 from sim.machine import Loop
 
 DEFAULT_DRAFTER = "ngram"
 
+Value: TypeAlias = int | float | str
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
-    """A loop of `LOOPS`, its R, and a drafter of `DRAFTERS`; ValueError listing the known ones for any other.
+    """A loop of `LOOPS`, its R, and a drafter of `DRAFTERS` with its parameters.
+
+    Raises ValueError listing the known ones for any other loop, drafter or parameter, and for a value that the
+    drafter refuses.
 
     >>> print(Setting("carry", 6))
     carry R=6
+    >>> print(Setting("carry", 6, "ngram  n_min=2 n_max=4"))
+    carry R=6 ngram n_max=4 n_min=2
     """
 
     loop: str
@@ -26,15 +41,89 @@ class Setting:
     def __post_init__(self) -> None:
         if self.loop not in LOOPS:
             raise ValueError(f"unknown loop {self.loop!r}: the loops are {', '.join(LOOPS)}")
-        if self.drafter not in DRAFTERS:
-            raise ValueError(f"unknown drafter {self.drafter!r}: the drafters are {', '.join(DRAFTERS)}")
+        object.__setattr__(self, "drafter", canonical(self.drafter))
         if self.rows < 2:
             raise ValueError(f"rows must be at least 2 (one known, one guessed), not {self.rows}")
 
+    @classmethod
+    def parse(cls, words: str) -> Setting:
+        """A setting in words: a loop, its R, and a drafter; ValueError for words that are none.
+
+        >>> Setting.parse("carry rows=11 hf-prompt-lookup n_max=3")
+        Setting(loop='carry', rows=11, drafter='hf-prompt-lookup n_max=3')
+        """
+        loop, *others = words.split() or [""]
+        rows = [word.removeprefix("rows=") for word in others if word.startswith("rows=")]
+        if loop not in LOOPS:
+            raise ValueError(f"unknown loop {loop!r}: the loops are {', '.join(LOOPS)}")
+        if loop != "greedy" and (len(rows) != 1 or not rows[0].isdecimal()):
+            raise ValueError(f"{words!r} is no setting: write LOOP rows=R DRAFTER, as in 'carry rows=6 ngram n_max=3'")
+        drafter = " ".join(word for word in others if not word.startswith("rows="))
+        return cls(loop, int(rows[0]) if rows else 2, drafter or DEFAULT_DRAFTER)
+
     def make(self) -> Loop:
         """A fresh loop with a fresh drafter: one for every run, so that nothing is remembered."""
-        return LOOPS[self.loop](DRAFTERS[self.drafter](), self.rows)
+        return LOOPS[self.loop](make_drafter(self.drafter), self.rows)
 
     def __str__(self) -> str:
         drafter = "" if self.drafter == DEFAULT_DRAFTER else f" {self.drafter}"
         return f"{self.loop} R={self.rows}{drafter}"
+
+
+def parse_drafter(words: str) -> tuple[str, dict[str, Value]]:
+    """A drafter's name and the parameters given for it; ValueError listing the known ones for any other.
+
+    >>> parse_drafter("ngram n_max=4 run_on=false")
+    ('ngram', {'n_max': 4, 'run_on': False})
+    """
+    name, *given = words.split() or [""]
+    known = parameters(name)
+    values: dict[str, Value] = {}
+    for word in given:
+        key, equals, value = word.partition("=")
+        if key not in known or not equals:
+            raise ValueError(
+                f"unknown parameter {word!r} of the drafter {name}: its parameters are {', '.join(known)},"
+                f" written as in '{name} {next(iter(known))}=2'"
+            )
+        values[key] = _value(value)
+    return name, values
+
+
+def parameters(drafter: str) -> dict[str, object]:
+    """The parameters of a drafter that a word can give, with their defaults; ValueError for an unknown drafter."""
+    if drafter not in DRAFTERS:
+        raise ValueError(f"unknown drafter {drafter!r}: the drafters are {', '.join(DRAFTERS)}")
+    given = inspect.signature(DRAFTERS[drafter]).parameters.values()
+    # Collections (stop tokens, earlier texts) belong to a run, not to a setting.
+    return {p.name: p.default for p in given if "Collection" not in str(p.annotation) and "Seq" not in str(p.annotation)}
+
+
+def make_drafter(words: str) -> Drafter:
+    """A fresh drafter; ValueError when it refuses its parameters."""
+    name, values = parse_drafter(words)
+    return DRAFTERS[name](**values)
+
+
+@lru_cache(maxsize=4096)
+def canonical(words: str) -> str:
+    """A drafter's one way of being written: parameters in its own order, defaults left out; ValueError as above."""
+    make_drafter(words)
+    name, values = parse_drafter(words)
+    changed = [f"{key}={_word(values[key])}" for key, usual in parameters(name).items() if values.get(key, usual) != usual]
+    return " ".join([name, *changed])
+
+
+def _value(word: str) -> Value:
+    if word in ("true", "false"):
+        return word == "true"
+    for number in (int, float):
+        try:
+            return number(word)
+        except ValueError:
+            continue
+    return word
+
+
+def _word(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -44,11 +44,11 @@ def ended(text: Sequence[int], state: State) -> bool:
 
 def agree(state: State, pass_: Pass, answer: Sequence[int]) -> State | None:
     """Step, and hold the outcome against the judge; None where both say that the pass is illegal."""
-    before, told = repr((state, pass_, answer)), judge(state, pass_, answer)
+    before, told = (repr(state), list(answer)), judge(state, pass_, answer)
     after = None
     with suppress(ValueError):
         after = step(state, pass_, answer)
-    assert repr((state, pass_, answer)) == before, "a step changes nothing"
+    assert (repr(state), list(answer)) == before, "a step changes nothing"
     assert (after is None) == (told is None), (state, pass_, answer)
     if after is None or told is None:
         return None

@@ -1,8 +1,9 @@
 """`python -m tests.mutate`: break the code in every small way, and see that a test notices.
 
-cosmic-ray makes the mutants, in a copy of the tree. A mutant is tried on random worlds first (half a second
-finds most) and on the tests of its module then. One that survives is a hole in the tests, unless
-`equivalent_mutants.toml` says why it changes nothing that can be seen. Figures go to docs/exactness.md.
+cosmic-ray makes the mutants, in a copy of the tree. A mutant is tried on random worlds first, or on the golden
+files of a drafter (a second finds most), and on the tests of its module then. One that survives is a hole in the
+tests, unless `equivalent_mutants.toml` says why it changes nothing that can be seen. Figures are kept in
+`mutants.json` by module, and go to docs/exactness.md from there.
 
 Left out: `|` (annotations), `is` for `==` (an accident of small numbers in CPython), decorators removed, and
 shifts, powers, bits, remainders and floor division in place of an arithmetic operator, which still has its
@@ -87,7 +88,8 @@ def mutate(module: str, tests: list[str], *, quick: bool = False) -> Iterator[tu
                 shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", tree)
         pytest = f"{sys.executable} -m pytest -x -q -p no:cacheprovider --hypothesis-seed=0 {' '.join(tests)}"
-        command = f"sh -c '{sys.executable} -m tests.quick && {'true' if quick else pytest}'"
+        first = "tests.quick" if module in TESTS else f"tests.quick_drafters {Path(module).stem}"
+        command = f"sh -c '{sys.executable} -m {first} && {'true' if quick else pytest}'"
         config = CONFIG.format(module=json.dumps(module), command=json.dumps(command), left_out=json.dumps(LEFT_OUT))
         (tree / "mutate.toml").write_text(config)
         base = subprocess.run(command, shell=True, cwd=tree, capture_output=True, text=True, check=False)
@@ -155,7 +157,7 @@ def main() -> None:
     """Parse, mutate, print, write."""
     parser = argparse.ArgumentParser(description="Mutation tests of the machine, the loops and the drafters.")
     parser.add_argument("modules", nargs="*", help="all of them unless named")
-    parser.add_argument("--quick", action="store_true", help="try `tests.quick` only: finds where to look")
+    parser.add_argument("--quick", action="store_true", help="the first tries only: finds where to look")
     given = parser.parse_args()
     todo = {m: t for m, t in {**TESTS, **drafter_tests()}.items() if not given.modules or m in given.modules}
     if unknown := set(given.modules) - set(todo):
@@ -166,9 +168,11 @@ def main() -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         for module, tests in todo.items():
-            task, start, found = bar.add_task(module, total=None), time.perf_counter(), list[Mutant]()
-            for n_done, n, found in mutate(module, tests, quick=given.quick):
+            task, start = bar.add_task(module, total=None), time.perf_counter()
+            found: list[Mutant] = []
+            for n_done, n, tried in mutate(module, tests, quick=given.quick):
                 bar.update(task, completed=n_done, total=n)
+                found = tried
             survived = [m for m in found if m.outcome == "SURVIVED"]
             holes += [m for m in survived if (m.module, m.was, m.now) not in known]
             figures[module] = [len(found), len(survived), round(time.perf_counter() - start)]

@@ -7,14 +7,19 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
+from math import inf, nan
 from random import Random
+
+import numpy as np
 
 from sim.answers import ToyModel
 from sim.drafters import NGram
 from sim.loops import LOOPS, replay
 from sim.machine import Pass, State, step
+from sim.penalties import Penalties, inside, penalised
 from sim.tokens import Tokens
 from tests.judge import babble
+from tests.telling import plainly
 from tests.worlds import explore, random_worlds
 
 WORLDS_PER_BLOCK = 100
@@ -56,6 +61,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: State([1, 2], -1, 5), "cached -1 must be"),  # type: ignore[arg-type]
     (lambda: State(Tokens([1, 2]), 3, 2, 2), "cached 3 must be"),
     (lambda: State(Tokens([1, 2]), 2, 5, 1, guessed=1, accepted=1, checkpoint=1), "all 2 tokens are cached"),
+    (lambda: State(Tokens([1, 2]), 2, 5, guessed=1), "all 2 tokens are cached"),
     (lambda: State([1, 2], 2, 5), "all 2 tokens are cached"),  # type: ignore[arg-type]
     (lambda: replace(START, checkpoint=1), "checkpoint 1 must be between 0 and the 0"),
     (lambda: replace(START, checkpoint=-1), "checkpoint -1 must be"),
@@ -86,6 +92,20 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: ToyModel(0), "n_vocab must be at least 1, not 0"),
     (lambda: ToyModel()(Pass(1, (1,), 1)), "1 rows are to be kept, 0 are cached"),
+    (lambda: inside(-1, 3), "token -1 is outside the vocabulary of 3 tokens"),
+    (lambda: inside(4, 3), "token 4 is outside the vocabulary of 3 tokens"),
+    (lambda: inside(3, 3), "token 3 is outside the vocabulary of 3 tokens"),
+    (lambda: Penalties(repeat=0.0), "repeat penalty must be above 0 and finite, not 0.0"),
+    (lambda: Penalties(repeat=-1.1), "repeat penalty must be above 0 and finite, not -1.1"),
+    (lambda: Penalties(repeat=nan), "repeat penalty must be above 0 and finite, not nan"),
+    (lambda: Penalties(repeat=inf), "repeat penalty must be above 0 and finite, not inf"),
+    (lambda: Penalties(frequency=nan), "frequency penalty must be finite, not nan"),
+    (lambda: Penalties(presence=inf), "presence penalty must be finite, not inf"),
+    (lambda: Penalties(last_n=-2), "last_n must be at least 0, or -1 for all tokens, not -2"),
+    (lambda: Penalties(min_tokens=-1), "min_tokens must be at least 0, not -1"),
+    (lambda: Penalties(bias={-1: 1.0}), "logit bias is given for -1, which is no token id"),
+    (lambda: Penalties(bias={1: nan}), "logit bias of token 1 must be finite or -inf, not nan"),
+    (lambda: Penalties(bias={1: inf}), "logit bias of token 1 must be finite or -inf, not inf"),
 ]
 
 
@@ -102,12 +122,11 @@ def refusals() -> None:
 
 def facts() -> None:
     """Small things that random worlds do not come to."""
-    assert not hasattr(START, "__dict__")
-    assert not hasattr(Pass(0, (1,), 1), "__dict__")
     assert {Pass(0, (1,), 1), Pass(0, (1,), 1)} == {Pass(0, (1,), 1)}
-    for value in (START, Pass(0, (1,), 1)):
+    for value, name in ((START, "cached"), (Pass(0, (1,), 1), "keep"), (Penalties(), "repeat")):
+        assert not hasattr(value, "__dict__")
         try:
-            value.__setattr__("keep" if isinstance(value, Pass) else "cached", 1)
+            value.__setattr__(name, 1)
         except AttributeError:
             continue
         raise AssertionError(f"{value} was changed")
@@ -124,8 +143,35 @@ def facts() -> None:
         assert make(propose=NGram(), n_rows=2)(State.start([4], 1)) == Pass(0, (4,), 1)
 
 
+def penalty_facts() -> None:
+    """Random rows of logits against the telling in plain Python; nothing is written into the row."""
+    dice = Random(1)
+    for _ in range(400):
+        p = Penalties(
+            dice.choice((1.0, 0.5, 2.0)),
+            dice.choice((0.0, 0.25)),
+            dice.choice((0.0, -1.5)),
+            dice.randint(-1, 4),
+            {dice.randrange(4): dice.choice((2.0, -inf))} if dice.random() < 0.4 else {},
+            frozenset(dice.sample(range(4), dice.randrange(3))),
+            dice.randrange(4),
+        )
+        row, n_prompt = [dice.choice((-2.0, -0.5, 0.0, 1.0, 3.0)) for _ in range(4)], dice.randrange(3)
+        logits, prefix = np.array(row), dice.choices(range(4), k=dice.randrange(7))
+        assert penalised(logits, prefix, p, n_prompt=n_prompt).tolist() == plainly(row, prefix, p, n_prompt), p
+        assert logits.tolist() == row
+    stop = Penalties(stops=frozenset({0}), min_tokens=2)
+    assert [penalised(np.ones(2), [1] * n, stop)[0] for n in range(4)] == [-inf, -inf, 1, 1]
+    assert Penalties() == Penalties(1.0, 0.0, 0.0, 64, {}, frozenset(), 0)
+    for stranger in (3, 100, -1):
+        assert penalised(np.ones(3), [stranger, 1], Penalties(presence=1.0)).tolist() == [1.0, 0.0, 1.0]
+        assert penalised(logits=np.ones(3), prefix=[stranger], penalties=Penalties()).tolist() == [1.0] * 3
+    assert (inside(0, 3), inside(2, 3)) == (0, 2)
+
+
 if __name__ == "__main__":
     facts()
     refusals()
+    penalty_facts()
     for seed in range(1, 4):
         block(seed)

@@ -1,4 +1,4 @@
-"""The loops told a second time, straight down the page, sharing nothing with `sim`.
+"""The loops told a second time, straight down the page, sharing nothing with `sim` but its values.
 
 A tale is a generator of passes (cached rows kept, rows fed, answers wanted) over a text that grows as it
 goes on. It knows the model, so it needs no answers. One generator per loop, in the words of the systems
@@ -9,9 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
+
+from sim.penalties import Penalties
 
 Fed = tuple[int, tuple[int, ...], int]
 Outcome = str  # of a pass: "plain" without a guess, "all" or "some" guesses right, "replayed" after "some"
+
+
+def plainly(logits: list[float], prefix: list[int], p: Penalties, n_prompt: int) -> list[float]:
+    """llama.cpp's loop over all candidates, with a count for each."""
+    out = []
+    for token, logit in enumerate(logits):
+        logit += p.bias.get(token, 0.0)
+        seen = prefix if p.last_n == -1 else prefix[-p.last_n :] if p.last_n else []
+        count = seen.count(token)
+        if count > 0:
+            if logit <= 0:
+                logit *= p.repeat
+            else:
+                logit /= p.repeat
+            logit -= count * p.frequency + p.presence
+        if token in p.stops and len(prefix) - n_prompt < p.min_tokens:
+            logit = -inf
+        out.append(logit)
+    return out
 
 
 @dataclass

@@ -152,7 +152,8 @@ def greedy_text(world: World, model: ToyModel) -> tuple[list[int], int]:
 
 def common(a: Sequence[int], b: Sequence[int]) -> int:
     """The length of the longest common prefix."""
-    return sum(1 for _ in takewhile(bool, map(eq, a, b)))
+    n = min(len(a), len(b))
+    return n if a[:n] == b[:n] else sum(1 for _ in takewhile(bool, map(eq, a, b)))
 
 
 def explore(world: World) -> tuple[int, set[str]]:
@@ -261,6 +262,6 @@ def random_worlds(seed: int) -> Iterator[World]:
             pick(list(PROMPTS)),
             dice.random() < 0.2,
             n_vocab,
-            pick((1, 2, 3, None)),
+            pick((1, 2, 2, 3, 3, None)),
             dice.randrange(1000),
         )

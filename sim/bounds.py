@@ -1,0 +1,99 @@
+"""How much any cleverer choice of rows could still win: two bounds, each an exact shortest path over positions.
+
+    oracle    knows how many drafted tokens will be right, and feeds 1 to R rows as is cheapest
+    perfect   the same where every drafted token is right
+
+From n known tokens a pass of r rows leads to n + min(r - 1, b(n)) + 1, where b(n) is the longest right guess that a
+loop could feed there: the draft behind all that is known, or that behind the cache; the zeros behind the first
+and the one junk token that `padded` and `dummy` feed count too. Rows past b(n) are junk, which a cost that falls
+with rows can make worth feeding. A pass may cost more when the one before had another row count, so the path
+is over (position, rows of the pass before). No loop of `LOOPS` on memory that can be cut beats `oracle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costmodel.passcost import PassCost
+from sim.compiled import compiled
+from sim.loops import DUMMY, PADDING
+from sim.walk import Index, Ints
+
+Floats = NDArray[np.float64]
+
+
+def oracle(index: Index, cost: PassCost, n_rows: Sequence[int]) -> Floats:
+    """The least seconds behind the prefill, with this drafter, for each R; ValueError where no pass has a price."""
+    reach = longest_right(index.tokens, index.right, index.n_prompt, index.end, PADDING, DUMMY)
+    return _least(index, cost, n_rows, reach)
+
+
+def perfect(index: Index, cost: PassCost, n_rows: Sequence[int]) -> Floats:
+    """The same if all that is drafted were right."""
+    return _least(index, cost, n_rows, np.full(index.end + 1, index.end, dtype=np.int32))
+
+
+def _least(index: Index, cost: PassCost, n_rows: Sequence[int], reach: Ints) -> Floats:
+    first = index.n_prompt + 1  # the prefill yields one token
+    if index.end <= first or not len(n_rows):
+        return np.zeros(len(n_rows))
+    same, changed = _prices(cost, np.arange(first - 1, index.end - 1), max(n_rows))
+    return np.array([shortest(reach, first, index.end, same[:, :r], changed[:, :r], index.n_prompt) for r in n_rows])
+
+
+def _prices(cost: PassCost, n_past: NDArray[np.int64], n_rows: int) -> tuple[Floats, Floats]:
+    """Seconds by cached length and rows, after a pass of as many rows and after another; infinite without a price."""
+    same, changed = (np.full((len(n_past), n_rows), np.inf) for _ in range(2))
+    refused = ""
+    for rows in range(1, n_rows + 1):
+        wide = np.full(len(n_past), rows)
+        try:
+            same[:, rows - 1] = cost.seconds(n_past, wide, wide, wide)
+            changed[:, rows - 1] = cost.seconds(n_past, wide, wide, wide + 1)
+        except ValueError as error:
+            refused = refused or str(error)
+    if not np.isfinite(same[:, 0]).all():
+        raise ValueError(refused)
+    return same, changed
+
+
+@compiled
+def longest_right(tokens: Ints, right: Ints, n_prompt: int, end: int, padding: int, dummy: int) -> Ints:
+    """The most guessed rows that are right behind each length: see the module."""
+    zeros = np.zeros(end + 1, dtype=np.int32)
+    for n in range(end - 1, -1, -1):
+        zeros[n] = zeros[n + 1] + 1 if tokens[n] == padding else 0
+    reach = np.zeros(end + 1, dtype=np.int32)
+    for n in range(n_prompt + 1, end):
+        reach[n] = right[n] + zeros[min(n + right[n], end)]
+        reach[n] = max(reach[n], right[n - 1] - 1)
+        if tokens[n] == dummy:
+            reach[n] = max(reach[n], 1)
+    return reach
+
+
+@compiled
+def shortest(reach: Ints, first: int, end: int, same: Floats, changed: Floats, rows_before: int) -> float:
+    """Seconds of the cheapest path from `first` known tokens to `end`; prices by known tokens since `first`, and rows."""
+    n_rows = same.shape[1]
+    # By length and by rows of the pass before, of which 0 stands for a number that no pass here has.
+    rest = np.zeros((end + 1 - first, n_rows + 1))
+    for n in range(end - 1, first - 1, -1):
+        here = n - first
+        least, second, which = np.inf, np.inf, 0
+        for rows in range(1, n_rows + 1):
+            then = min(n + min(rows - 1, reach[n]) + 1, end) - first
+            seconds = changed[here, rows - 1] + rest[then, rows]
+            if seconds < least:
+                least, second, which = seconds, least, rows
+            elif seconds < second:
+                second = seconds
+        rest[here, 0] = least
+        for rows in range(1, n_rows + 1):
+            then = min(n + min(rows - 1, reach[n]) + 1, end) - first
+            other = second if which == rows else least
+            rest[here, rows] = min(other, same[here, rows - 1] + rest[then, rows])
+    return float(rest[0, rows_before if rows_before <= n_rows else 0])

@@ -1,0 +1,206 @@
+"""Thousands of settings over recorded texts, on any `concurrent.futures.Executor`.
+
+A task is some settings over one text; what it finds depends on nothing else, so the table is the same for any
+number of workers, any order of finishing, and after any kill. A drafter is asked once for all its loops and R.
+Finished tasks are handed over one by one, to be kept, and what was kept is not done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from itertools import groupby
+from multiprocessing import get_context
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from costmodel.passcost import PassCost
+from sim.bounds import oracle, perfect
+from sim.replay import BIN, Counts, counted, drafts, is_pure, price, replay
+from sim.setting import Setting, parse_drafter
+from sim.trace import Text
+
+TASK_TOKENS = 4_000_000
+"""Settings x tokens of a task: about a second of one core at most, and few enough tasks to keep account of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a worker needs to know, once: settings (those of one drafter together), texts, and pass costs."""
+
+    settings: tuple[Setting, ...]
+    texts: tuple[Text, ...]
+    costs: tuple[PassCost, ...]
+    with_bounds: bool = True
+
+    @property
+    def fingerprint(self) -> str:
+        """What names this work: another for any other setting, text or cost."""
+        parts = [repr((self.settings, self.costs, self.with_bounds, BIN)).encode(), msgspec.json.encode(self.texts)]
+        return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+class Task(msgspec.Struct, frozen=True, order=True):
+    """The settings from `first` up to `stop` over one text."""
+
+    text: int
+    first: int
+    stop: int
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What a task found: `sums` of the passes by setting; seconds and bounds by cost and setting.
+
+    Bounds are null where a drafter's drafts depend on the loop.
+    """
+
+    task: Task
+    sums: list[list[int]]
+    seconds: list[list[float]]
+    oracle: list[list[float | None]]
+    perfect: list[list[float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """All of it, in arrays: sums [setting, text, total], seconds and bounds [cost, setting, text], NaN where there is none.
+
+    Totals are those of `sim.walk.Sums`.
+    """
+
+    work: Work
+    sums: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    oracle: NDArray[np.float64]
+    perfect: NDArray[np.float64]
+
+
+def tasks(work: Work) -> list[Task]:
+    """The whole of the work, in pieces that depend on it alone."""
+    n = len(work.settings)
+    return [
+        Task(i, first, min(first + size, n))
+        for i, text in enumerate(work.texts)
+        for size in [max(1, TASK_TOKENS // len(text.tokens))]
+        for first in range(0, n, size)
+    ]
+
+
+_held: list[Work] = []
+
+
+def _hold(work: Work) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    _held[:] = [work]
+
+
+def do(work: Work | None, task: Task) -> Done:
+    """One task; without work, that which this process was started with."""
+    work = _held[0] if work is None else work
+    text, settings = work.texts[task.text], work.settings[task.first : task.stop]
+    counts: list[Counts] = []
+    bounds: list[list[tuple[float | None, float | None]]] = [[] for _ in work.costs]
+    for drafter, group in groupby(settings, lambda setting: setting.drafter):
+        some = list(group)
+        if is_pure(parse_drafter(drafter)[0]):
+            index = drafts(text, drafter)
+            counts += [replay(index, s.loop, s.rows) for s in some]
+            rows = sorted({s.rows for s in some}) if work.with_bounds else []
+            for of_cost, cost in zip(bounds, work.costs, strict=True):
+                pairs = zip(oracle(index, cost, rows), perfect(index, cost, rows), strict=True)
+                found = {r: (float(a), float(b)) for r, (a, b) in zip(rows, pairs, strict=True)}
+                of_cost += [found.get(s.rows, (None, None)) for s in some]
+        else:
+            from sim.predict import walk
+
+            counts += [counted(walk(text, s)) for s in some]
+            for of_cost in bounds:
+                of_cost += [(None, None)] * len(some)
+    return Done(
+        task,
+        [list(c.sums) for c in counts],
+        [price(counts, cost).tolist() for cost in work.costs],
+        [[a for a, _ in of_cost] for of_cost in bounds],
+        [[b for _, b in of_cost] for of_cost in bounds],
+    )
+
+
+def run_tasks(work: Work, todo: Iterable[Task], executor: Executor | None = None, sent: Any = None) -> Iterator[Done]:
+    """What each task found, as they finish; here and one by one without an executor.
+
+    sent    what goes to the executor with every task in the work's place: a reference that it resolves (Dask's
+            scattered data), or HELD for processes that were started with it (`processes`)
+
+    Raises ValueError when a worker process died and cannot be replaced.
+    """
+    if executor is None:
+        yield from (do(work, task) for task in todo)
+        return
+    given = work if sent is None else None if sent is HELD else sent
+    futures = {executor.submit(do, given, task) for task in todo}
+    try:
+        for future in as_completed(tuple(futures)):
+            futures.discard(future)
+            yield future.result()
+    except BrokenProcessPool as error:
+        raise ValueError(
+            "a worker process died, for lack of memory perhaps: what was finished is kept, the same command goes on"
+        ) from error
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+HELD = object()
+
+
+def processes(work: Work, n_workers: int | None = None) -> Executor:
+    """Processes on this machine, started afresh with the work in hand; as many as there are cores unless told."""
+    return ProcessPoolExecutor(n_workers or n_cores(), mp_context=get_context("spawn"), initializer=_hold, initargs=(work,))
+
+
+def n_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def sweep(
+    work: Work,
+    executor: Executor | None = None,
+    sent: Any = None,
+    done: Iterable[Done] = (),
+    keep: Callable[[Done], None] = lambda _: None,
+) -> Result:
+    """The result of the whole work; `done` was found before, `keep` is told of everything else.
+
+    Raises ValueError when a cost does not cover a pass.
+    """
+    found = {piece.task: piece for piece in done}
+    for piece in run_tasks(work, [task for task in tasks(work) if task not in found], executor, sent):
+        found[piece.task] = piece
+        keep(piece)
+    return _assembled(work, found.values())
+
+
+def _assembled(work: Work, pieces: Iterable[Done]) -> Result:
+    shape = len(work.costs), len(work.settings), len(work.texts)
+    sums = np.zeros((*shape[1:], 6), dtype=np.int64)
+    seconds, least, ideal = (np.full(shape, np.nan) for _ in range(3))
+    for piece in pieces:
+        where = slice(piece.task.first, piece.task.stop)
+        sums[where, piece.task.text] = piece.sums
+        for array, values in ((seconds, piece.seconds), (least, piece.oracle), (ideal, piece.perfect)):
+            array[:, where, piece.task.text] = _floats(values)
+    return Result(work, sums, seconds, least, ideal)
+
+
+def _floats(values: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
+    return np.array(values, dtype=np.float64)
