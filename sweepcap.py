@@ -51,7 +51,7 @@ ProfileFile = Annotated[Path, typer.Option("--profile", help="Pass costs (sweepc
 ModelSpec = Annotated[str | None, typer.Option("--model-spec", help="A listed model's name, or a GGUF's shapes.")]
 Prompts = Annotated[Path | None, typer.Option("--prompts", help='JSON lines {"name": ..., "prompt": ...}.')]
 Context = Annotated[int | None, typer.Option("--context", min=1, help="Context length; as long as needed without it.")]
-Blocks = Annotated[int | None, typer.Option("--blocks", min=1, help="Blocks; each runs every setting twice.")]
+Blocks = Annotated[int | None, typer.Option("--blocks", min=1, help="Blocks; each runs all settings over all prompts.")]
 
 
 @app.command()
@@ -78,8 +78,10 @@ def run(
     asked = load_prompts(prompts or suite())
     path, n_cores = _model(model), _threads(n_threads)
     check_writable(out / "comparison.json")
-    plan = Plan(_settings(loop, rows), tokens or (48 if quick else 128), blocks or (2 if quick else 6))
-    limit = 60 * (minutes or (1.6 if quick else 10))
+    plan = Plan(
+        _settings(loop, rows), tokens or (48 if quick else 128), blocks or (2 if quick else 12), 2 if quick else 4
+    )
+    limit = 60 * (minutes or (1.9 if quick else 9.5))
     with progress() as advance:
         header, texts = recorded_or_loaded(out / "texts.jsonl", path, asked, plan.n_tokens, n_cores, advance)
         timed(
@@ -269,7 +271,7 @@ def measure(
 
     path, n_cores = _model(model), _threads(n_threads)
     header, recorded = load_texts(texts)
-    plan = Plan(_settings(loop, rows), max(t.n_tokens for t in recorded), blocks or 4)
+    plan = Plan(_settings(loop, rows), max(t.n_tokens for t in recorded), blocks or 8)
     with progress() as advance:
         timed(path, out, header, recorded, plan, n_cores, advance=advance, say=say)
     head, runs = load_runs(out)
@@ -460,7 +462,9 @@ def sweep(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="A .parquet, .csv or .json table.")] = None,
     by_prompt: Annotated[bool, typer.Option("--by-prompt", help="A row for each prompt too.")] = False,
-    bounds: Annotated[bool, typer.Option("--bounds/--no-bounds", help="What the best choice of rows could gain.")] = True,
+    bounds: Annotated[
+        bool, typer.Option("--bounds/--no-bounds", help="What the best choice of rows could gain.")
+    ] = True,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores without it.")] = None,
     scheduler: Annotated[str | None, typer.Option("--scheduler", help="A Dask scheduler's address.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="The most settings.")] = 1_000_000,
@@ -485,7 +489,9 @@ def sweep(
         check_table(out)
     costs = [load_profile(path) for path in profiles]
     header, recorded = texts_of(files, prompt or asked.prompts, costs)
-    made = all_of(loop or asked.loops or STUDY, rows_of(rows or asked.rows or 6), drafter or asked.drafters or ["ngram"], limit)
+    made = all_of(
+        loop or asked.loops or STUDY, rows_of(rows or asked.rows or 6), drafter or asked.drafters or ["ngram"], limit
+    )
     base = baseline or asked.baseline or "greedy"
     work = Work(with_baselines(made.settings, base), tuple(recorded), tuple(c.cost for c in costs), bounds)
     for note in (*_origin(header.source), *(caveat for cost in costs for caveat in cost.caveats), *made.left_out):
@@ -506,9 +512,11 @@ def advise(
     profile: ProfileFile,
     texts: Texts,
     loop: Loops = None,
-    rows: Annotated[str | None, typer.Option("--rows", help='R to choose from: "2..8"; all that the profile covers.')] = None,
+    rows: Annotated[
+        str | None, typer.Option("--rows", help='R to choose from: "2..8"; all that the profile covers.')
+    ] = None,
     drafter: Annotated[
-        list[str] | None, typer.Option("--drafter", help='Drafters to choose from, as in `sweep`; again for more.')
+        list[str] | None, typer.Option("--drafter", help="Drafters to choose from, as in `sweep`; again for more.")
     ] = None,
     today: Annotated[
         str | None, typer.Option("--today", help='What you run now: "carry rows=11 hf-prompt-lookup".')
@@ -537,9 +545,7 @@ def advise(
     for note in (*_origin(header.source), *costs.caveats):
         say(note)
     with meter("settings x texts") as advance:
-        result = swept(
-            Work(settings, tuple(recorded), (costs.cost,)), n_workers=workers, advance=advance, say=say
-        )
+        result = swept(Work(settings, tuple(recorded), (costs.cost,)), n_workers=workers, advance=advance, say=say)
     advice = advised(result, now, cost_draws(costs))
     if as_json:
         emit_json(advice)

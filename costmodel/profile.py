@@ -57,7 +57,7 @@ def load(path: Path) -> Profile:
         raise ValueError(f"{path} is not a sweepcap profile; make one with sweepcap calibrate")
     if head.get("version") != VERSION:
         raise ValueError(
-            f"{path} is a profile of version {head.get('version')}, this program reads version {VERSION}: calibrate again"
+            f"{path} is a profile of version {head.get('version')}, this program reads {VERSION}: calibrate again"
         )
     try:
         return msgspec.convert(head, Profile)

@@ -1,7 +1,13 @@
 """Rounds of measured passes, and the table they make.
 
-A calibration is a number of short rounds over the same grid. The table holds medians over rounds; resampling whole
-rounds keeps what passes of one moment have in common, so the intervals know about drift (block bootstrap, Kunsch 1989).
+A calibration is a number of short rounds over the same grid of cached lengths and row counts. A machine's speed wanders
+by ten percent and more within a second, so a round is read as
+
+    log seconds[round, cell] = speed[round] + cost[cell] + noise
+
+and the table holds exp(cost + mean speed), means trimmed by a tenth at either end. The price of a change of row count,
+building the compute graph anew, is processor time that does not depend on the rows: one number. Resampling whole rounds
+keeps what passes of one moment have in common, so the intervals know about drift (block bootstrap, Kunsch 1989).
 """
 
 from __future__ import annotations
@@ -11,8 +17,12 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import trim_mean
 
 from costmodel.table import Grid, Table
+
+TRIM = 0.1
+N_RESAMPLES = 200
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +43,19 @@ def nested(values: NDArray[np.float64]) -> Grid:
     return tuple(tuple(float(x) for x in row) for row in values)
 
 
+def _cells(logs: NDArray[np.float64], speed: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Seconds of each cell at the rounds' mean speed; `logs` is [round][cached length][row count]."""
+    cells: NDArray[np.float64] = np.exp(trim_mean(logs - speed[:, None, None], TRIM, axis=0) + trim_mean(speed, TRIM))
+    return cells
+
+
+def _change(same: NDArray[np.float64], changed: NDArray[np.float64]) -> float:
+    """Seconds that a change of row count adds; cheap passes tell it best, so they weigh more."""
+    extra = trim_mean(changed - same, TRIM, axis=0)
+    weights = 1 / np.mean(same, axis=0) ** 2
+    return max(0.0, float((weights * extra).sum() / weights.sum()))
+
+
 def table(
     n_past: tuple[int, ...],
     n_rows: tuple[int, ...],
@@ -41,27 +64,34 @@ def table(
     padding: int | None = 256,
     rng: np.random.Generator | None = None,
 ) -> Table:
-    """The table of some rounds: medians, with 95 % intervals by resampling rounds.
+    """The table of some rounds, with 95 % intervals by resampling rounds.
 
     With `rng` the rounds are resampled first: one draw of the table under its own uncertainty, without intervals.
     """
     same = np.array([r.same for r in rounds])
     changed = np.array([r.changed for r in rounds])
     last = np.array([r.last_row for r in rounds if r.last_row is not None])
-    pick = np.arange(len(rounds)) if rng is None else rng.integers(0, len(rounds), len(rounds))
-    middle = np.median(same[pick], axis=0)
-    change = np.maximum(np.median(changed[pick] - same[pick], axis=(0, 1)), 0.0)
+    if rng is not None:
+        pick = rng.integers(0, len(rounds), len(rounds))
+        same, changed = same[pick], changed[pick]
+    logs = np.log(same)
+    speed = logs.mean(axis=(1, 2))
+    middle = _cells(logs, speed)
     low = high = middle
     if rng is None and len(rounds) > 1:
-        draws = np.random.default_rng(0).integers(0, len(rounds), (500, len(rounds)))
-        low, high = np.quantile(np.median(same[draws], axis=1), (0.025, 0.975), axis=0)
+        draws = np.random.default_rng(0).integers(0, len(rounds), (N_RESAMPLES, len(rounds)))
+        low, high = np.quantile([_cells(logs[draw], speed[draw]) for draw in draws], (0.025, 0.975), axis=0)
+    last_row = None
+    if len(last):
+        told = speed[[r.last_row is not None for r in rounds]] if rng is None else np.log(last).mean(axis=(1, 2))
+        last_row = nested(_cells(np.log(last), told) * np.exp(trim_mean(speed, TRIM) - trim_mean(told, TRIM)))
     return Table(
         n_rows=n_rows,
         n_past=n_past,
         all_rows_seconds=nested(middle),
-        low=nested(low),
-        high=nested(high),
-        last_row_seconds=nested(np.median(last, axis=0)) if len(last) else None,
-        change_seconds=tuple(float(x) for x in change),
+        low=nested(np.minimum(low, middle)),
+        high=nested(np.maximum(high, middle)),
+        last_row_seconds=last_row,
+        change_seconds=_change(same, changed),
         padding=padding,
     )

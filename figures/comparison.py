@@ -40,9 +40,8 @@ def _rows(cells: Iterable[Cell]) -> list[list[object]]:
             if cell is None:
                 row += ["-"] * 4
             else:
-                row += [
-                    f"{cell.predicted:.3f}", f"{cell.measured:.3f}", f"{cell.low:.3f}-{cell.high:.3f}", f"{cell.error:+.1%}",
-                ]  # fmt: skip
+                row += [f"{cell.predicted:.3f}", f"{cell.measured:.3f}"]
+                row += [f"{cell.low:.3f}-{cell.high:.3f}", f"{cell.error:+.1%}"]
         row.append(_text(any_))
         rows.append(row)
     return rows

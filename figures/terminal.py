@@ -62,7 +62,7 @@ def emit_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on standard error that tells what is being done and how long is left; a sentence each where there is none."""
+    """A bar on standard error: what is being done, how long is left; sentences where it is no terminal."""
     console = Console(stderr=True)
     told: list[str] = []
     bar = Progress(

@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 
 from costmodel.passcost import PassCost
 from sim.compiled import compiled
-from sim.loops import DUMMY, PADDING
-from sim.walk import Index, Ints
+from sim.walk import DUMMIES, RIGHT, ZEROS, Index, Ints, Shorts
 
 Floats = NDArray[np.float64]
 
 
 def oracle(index: Index, cost: PassCost, n_rows: Sequence[int]) -> Floats:
     """The least seconds behind the prefill, with this drafter, for each R; ValueError where no pass has a price."""
-    reach = longest_right(index.tokens, index.right, index.n_prompt, index.end, PADDING, DUMMY)
+    reach = longest_right(index.looks, index.n_prompt, index.end)
     return _least(index, cost, n_rows, reach)
 
 
@@ -61,17 +60,13 @@ def _prices(cost: PassCost, n_past: NDArray[np.int64], n_rows: int) -> tuple[Flo
 
 
 @compiled
-def longest_right(tokens: Ints, right: Ints, n_prompt: int, end: int, padding: int, dummy: int) -> Ints:
+def longest_right(looks: Shorts, n_prompt: int, end: int) -> Ints:
     """The most guessed rows that are right behind each length: see the module."""
-    zeros = np.zeros(end + 1, dtype=np.int32)
-    for n in range(end - 1, -1, -1):
-        zeros[n] = zeros[n + 1] + 1 if tokens[n] == padding else 0
     reach = np.zeros(end + 1, dtype=np.int32)
     for n in range(n_prompt + 1, end):
-        reach[n] = right[n] + zeros[min(n + right[n], end)]
-        reach[n] = max(reach[n], right[n - 1] - 1)
-        if tokens[n] == dummy:
-            reach[n] = max(reach[n], 1)
+        right = looks[n, RIGHT]
+        padded = right + looks[min(n + right, end), ZEROS]
+        reach[n] = max(padded, looks[n - 1, RIGHT] - 1, min(looks[n, DUMMIES], 1))
     return reach
 
 

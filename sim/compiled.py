@@ -22,11 +22,6 @@ def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
     return cast("Callable[Parameters, Result]", numba.njit(cache=True, nogil=True)(function))
 
 
-def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The function as part of each compiled one that calls it: no array is passed, or counted, on the way."""
-    return cast("Callable[Parameters, Result]", numba.njit(inline="always")(function))
-
-
 def is_ready(*functions: Callable[..., Any]) -> bool:
     """Whether each was called before, or lies on disk, made from its source as it is now."""
     return all(_is_ready(cast("Any", function)) for function in functions)

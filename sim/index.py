@@ -15,9 +15,9 @@ import numpy as np
 from sim.compiled import compiled
 from sim.drafters import DRAFTERS, Drafter, NGram
 from sim.drafters.ngram import HuggingFace, OriginalPromptLookup
-from sim.loops import Propose
+from sim.loops import DUMMY, PADDING, Propose
 from sim.tokens import Tokens
-from sim.walk import Index, Ints, Shorts
+from sim.walk import DUMMIES, FREE, FREE_BEHIND, LENGTH, N_LOOKS, RIGHT, ZEROS, Index, Ints, Shorts
 
 IMPURE = frozenset({"ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"})
 """Drafters that learn from what became of their drafts, so that each loop has drafts of its own."""
@@ -61,12 +61,14 @@ def index(
             raise ValueError(f"n_draft must be at most {LONGEST}, not {n_draft}")
         places = find_places(text[:limit], lags[::-1], propose._latest)
         stop_at = next_stops(at_stops.astype(np.int32), limit) if len(at_stops) else np.zeros(0, dtype=np.int32)
-        arrays = judge_places(text, places, n_draft, propose._run_on, n_prompt, limit, stop_at)
+        looks = judge_places(text, places, n_draft, propose._run_on, n_prompt, limit, stop_at)
         if isinstance(propose, OriginalPromptLookup):
-            arrays[0][: propose._n_max] = -1  # it refuses a text shorter than its longest key
+            looks[: propose._n_max, LENGTH] = -1  # it refuses a text shorter than its longest key
     else:
-        arrays = _ask(text, n_prompt, limit, propose, frozenset(stops))
-    return Index(text, *arrays, n_prompt, goal, end, limit, overrun)
+        looks = _ask(text, n_prompt, limit, propose, frozenset(stops))
+    count_runs(text, looks, PADDING, ZEROS)
+    count_runs(text, looks, DUMMY, DUMMIES)
+    return Index(looks, n_prompt, goal, end, limit, overrun)
 
 
 def _is_lookup(propose: object) -> bool:
@@ -75,29 +77,26 @@ def _is_lookup(propose: object) -> bool:
     return isinstance(propose, NGram) and getattr(propose, "_max_length", None) is None
 
 
-def _ask(
-    text: Ints, n_prompt: int, limit: int, propose: Propose, stops: frozenset[int]
-) -> tuple[Shorts, Shorts, Shorts, Shorts]:
+def _ask(text: Ints, n_prompt: int, limit: int, propose: Propose, stops: frozenset[int]) -> Shorts:
     """What `propose` drafts behind every length of the text, judged."""
-    length, right, free, free_behind = (np.zeros(limit + 1, dtype=np.int16) for _ in range(4))
+    looks = np.zeros((limit + 1, N_LOOKS), dtype=np.int16)
     known = Tokens(text.tolist())
     items = known.items
     for n in range(n_prompt, limit + 1):
         try:
             draft = list(propose(known[:n]))[:LONGEST]
         except ValueError:
-            length[n] = -1
+            looks[n, LENGTH] = -1
             continue
         n_right = 0
         for token, actual in zip(draft, items[n:limit], strict=False):
             if token != actual:
                 break
             n_right += 1
-        length[n], right[n] = len(draft), n_right
         at = [i for i, token in enumerate(draft) if token in stops] if stops else []
-        free[n] = at[0] if at else len(draft)
-        free_behind[n] = next((i for i in at if i), len(draft)) - 1
-    return length, right, free, free_behind
+        behind = next((i for i in at if i), len(draft)) - 1
+        looks[n, : FREE_BEHIND + 1] = len(draft), n_right, at[0] if at else len(draft), behind
+    return looks
 
 
 @compiled
@@ -108,10 +107,10 @@ def find_places(tokens: Ints, lags: Ints, latest: bool) -> Ints:
     """
     length = len(tokens)
     places = np.zeros(length + 1, dtype=np.int32)
-    before = np.zeros(length + 1, dtype=np.int32)  # names of the grams one token shorter
     names = np.zeros(length + 1, dtype=np.int32)
+    last = np.zeros(length + 1, dtype=np.int32)  # where the gram of a name, or the same gram, ended last before
     once = np.zeros(length + 1, dtype=np.bool_)  # whether the gram named by its own end occurs only there
-    last = np.zeros(length + 1, dtype=np.int32)
+    keys = np.zeros(length + 1, dtype=np.uint64)  # the name of a gram's first n - 1 tokens, and its last token
     level, n_again = 0, length // 2 + 1
     for n in range(1, lags[-1, 0] + 1):
         bits = 4
@@ -120,43 +119,41 @@ def find_places(tokens: Ints, lags: Ints, latest: bool) -> Ints:
         slots = np.zeros(1 << bits, dtype=np.int32)
         mask, shift = (1 << bits) - 1, np.uint64(64 - bits)
         n_again = 0
+        here = n == lags[level, 0]
+        lag = lags[level, 1] if here else 1
+        name_before = names[n - 1]
         for end in range(n, length + 1):
-            if n > 1 and before[end] == end and once[end]:
-                names[end] = end
+            key = np.uint64(name_before) << np.uint64(32) | np.uint64(tokens[end - 1])
+            name_before = names[end]
+            if n > 1 and name_before == end and once[end]:
                 once[end] = True
-                continue
+                last[end] = 0
+                continue  # its last n - 1 tokens occur only here
+            keys[end] = key
             once[end] = True
-            name, token = before[end - 1], tokens[end - 1]
-            key = np.uint64(name) << np.uint64(32) | np.uint64(token)
             slot = np.int64((key ^ key >> np.uint64(29)) * np.uint64(0x9E3779B97F4A7C15) >> shift)
-            while True:
-                other = slots[slot]
-                if other == 0:
-                    slots[slot] = end
-                    names[end] = end
-                    break
-                if tokens[other - 1] == token and before[other - 1] == name:
-                    names[end] = other
-                    once[other] = False
-                    n_again += 1
-                    break
+            while slots[slot] != 0 and keys[slots[slot]] != key:
                 slot = (slot + 1) & mask
-        if n == lags[level, 0]:
-            lag = lags[level, 1]
+            name = slots[slot]
+            if name == 0:
+                slots[slot] = end
+                names[end] = end
+                last[end] = 0
+                continue
+            names[end] = name
+            once[name] = False
+            n_again += 1
             if latest:
-                last[:] = 0
-            for end in range(n, length + 1):
-                name = names[end]
-                if latest:
-                    if end - lag >= n:
-                        last[names[end - lag]] = end - lag
-                    if last[name] > 0:
-                        places[end] = last[name]
-                elif name <= end - lag:
-                    places[end] = name
-            level += 1
-        before, names = names, before
-        before[:n] = 0
+                # The chain of a gram's ends starts at its name, and each knows the one before.
+                last[end] = last[name] if last[name] > 0 else name
+                last[name] = end
+            if here:
+                place = last[end] if latest else name
+                while latest and place > end - lag and place > name:
+                    place = last[place]
+                if place <= end - lag:
+                    places[end] = place
+        level += here
     return places
 
 
@@ -175,19 +172,15 @@ def next_stops(at: Ints, length: int) -> Ints:
 @compiled
 def judge_places(
     tokens: Ints, places: Ints, n_draft: int, run_on: bool, first: int, limit: int, stop_at: Ints
-) -> tuple[Shorts, Shorts, Shorts, Shorts]:
-    """Length, right tokens, and tokens before a stop token of the draft copied from each place."""
-    length = np.zeros(limit + 1, dtype=np.int16)
-    right = np.zeros(limit + 1, dtype=np.int16)
+) -> Shorts:
+    """The index of drafts copied from each place: length, right tokens, tokens before a stop token."""
+    looks = np.zeros((limit + 1, N_LOOKS), dtype=np.int16)
     has_stops = len(stop_at) > 0
-    free, free_behind = length, np.empty(limit + 1, dtype=np.int16)
-    if has_stops:
-        free = np.zeros(limit + 1, dtype=np.int16)
     period, equal_to = 0, 0  # tokens up to `equal_to` repeat those one period before
     for n in range(first, limit + 1):
         place = places[n]
         if place == 0:
-            free_behind[n] = -1
+            looks[n, FREE_BEHIND] = -1
             continue
         if period != n - place:
             period, equal_to = n - place, n
@@ -196,15 +189,25 @@ def judge_places(
         equal_to = max(equal_to, n)
         while equal_to < min(limit, n + most) and tokens[equal_to] == tokens[equal_to - period]:
             equal_to += 1
-        length[n] = most
-        right[n] = min(equal_to - n, most)
-        free_behind[n] = most - 1
+        looks[n, LENGTH] = most
+        looks[n, RIGHT] = min(equal_to - n, most)
+        looks[n, FREE] = most
+        looks[n, FREE_BEHIND] = most - 1
         if has_stops:
-            ahead = stop_at[place] - place
-            free[n] = ahead if ahead < copied else most
-            behind = stop_at[place + 1] - place
+            ahead, behind = stop_at[place] - place, stop_at[place + 1] - place
+            if ahead < copied:
+                looks[n, FREE] = ahead
             if behind < copied:
-                free_behind[n] = behind - 1
+                looks[n, FREE_BEHIND] = behind - 1
             elif ahead == 0 and period < most:
-                free_behind[n] = period - 1
-    return length, right, free, free_behind
+                looks[n, FREE_BEHIND] = period - 1
+    return looks
+
+
+@compiled
+def count_runs(tokens: Ints, looks: Shorts, token: int, column: int) -> None:
+    """How often a token comes in a row from each length of the text on."""
+    run = 0
+    for n in range(len(looks) - 2, -1, -1):
+        run = min(run + 1, LONGEST) if tokens[n] == token else 0
+        looks[n, column] = run

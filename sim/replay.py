@@ -5,8 +5,8 @@
     price    seconds of the counted passes             for any number of costs at once
 
 Passes are counted by kind, rows, rows of the pass before, and bin of the cached length; each count is priced at
-its mean cached length, which is exact for bins of one token and for a cost that is linear within a bin. Bins
-end where those of a padded KV view do.
+its mean cached length to the nearest token, which is exact for bins of one token, and within about 1e-5 for
+larger ones, which end where the blocks of a padded KV view do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sim.setting import Setting, make_drafter, parse_drafter
 from sim.trace import Text
 from sim.walk import KINDS, LOOP_WORDS, REPLAY, Index, Ints, Rules, Sums, count_passes, list_passes
 
-BIN = 16
+BIN = 64
 FIRST_USE = "compiling the replay for this machine: about half a minute, this once"
 
 CLIPS: dict[Clip, tuple[bool, bool]] = {
@@ -146,7 +146,7 @@ def counted(records: Sequence[Record], bin_tokens: int = BIN) -> Counts:
         totals = [total + number for total, number in zip(totals, numbers, strict=True)]
     lines = np.array(
         [
-            (KINDS.index(kind), sum(pasts) // len(pasts), rows, before, len(pasts))
+            (KINDS.index(kind), (sum(pasts) + len(pasts) // 2) // len(pasts), rows, before, len(pasts))
             for (_, kind, rows, before), pasts in cells.items()
         ],
         dtype=np.int32,

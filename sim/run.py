@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -53,23 +53,29 @@ def _kind(state: State, pass_: Pass, guesses: bool) -> Kind:
     return "correction" if state.guessed else "decode"
 
 
-def run(loop: Loop, state: State, engine: Engine) -> tuple[State, list[Record]]:
-    """The state at the end of the text, and one record per pass."""
-    records: list[Record] = []
+def passes(loop: Loop, state: State, engine: Engine) -> Iterator[tuple[State, Record]]:
+    """The passes of a loop to the end of the text, one at a time: the state after each, and its record."""
     while (pass_ := next_pass(loop, state)) is not None:
         answer, seconds = engine(pass_)
         after = step(state, pass_, answer)
-        records.append(
-            Record(
-                _kind(state, pass_, after.guessed > 0),
-                pass_.keep,
-                len(pass_.rows),
-                pass_.want,
-                after.guessed,
-                after.accepted,
-                len(after.tokens) - len(state.tokens),
-                seconds,
-            )
+        record = Record(
+            _kind(state, pass_, after.guessed > 0),
+            pass_.keep,
+            len(pass_.rows),
+            pass_.want,
+            after.guessed,
+            after.accepted,
+            len(after.tokens) - len(state.tokens),
+            seconds,
         )
         state = after
+        yield state, record
+
+
+def run(loop: Loop, state: State, engine: Engine) -> tuple[State, list[Record]]:
+    """The state at the end of the text, and one record per pass."""
+    records: list[Record] = []
+    for after, record in passes(loop, state, engine):
+        state = after
+        records.append(record)
     return state, records

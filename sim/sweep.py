@@ -24,12 +24,14 @@ from numpy.typing import NDArray
 
 from costmodel.passcost import PassCost
 from sim.bounds import oracle, perfect
-from sim.replay import BIN, Counts, counted, drafts, is_pure, price, replay
+from sim.replay import Counts, counted, drafts, is_pure, price, replay
 from sim.setting import Setting, parse_drafter
 from sim.trace import Text
 
-TASK_TOKENS = 4_000_000
-"""Settings x tokens of a task: about a second of one core at most, and few enough tasks to keep account of."""
+TASK_TOKENS = 2_000_000
+"""Settings x tokens of a task: a second of one core at most, some 100 MB, and few enough tasks to keep account of."""
+EXACT = 1
+"""Bins of one token: a sweep's seconds are those of `predict`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Work:
     @property
     def fingerprint(self) -> str:
         """What names this work: another for any other setting, text or cost."""
-        parts = [repr((self.settings, self.costs, self.with_bounds, BIN)).encode(), msgspec.json.encode(self.texts)]
+        parts = [repr((self.settings, self.costs, self.with_bounds)).encode(), msgspec.json.encode(self.texts)]
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
@@ -112,7 +114,7 @@ def do(work: Work | None, task: Task) -> Done:
         some = list(group)
         if is_pure(parse_drafter(drafter)[0]):
             index = drafts(text, drafter)
-            counts += [replay(index, s.loop, s.rows) for s in some]
+            counts += [replay(index, s.loop, s.rows, bin_tokens=EXACT) for s in some]
             rows = sorted({s.rows for s in some}) if work.with_bounds else []
             for of_cost, cost in zip(bounds, work.costs, strict=True):
                 pairs = zip(oracle(index, cost, rows), perfect(index, cost, rows), strict=True)
@@ -121,7 +123,7 @@ def do(work: Work | None, task: Task) -> Done:
         else:
             from sim.predict import walk
 
-            counts += [counted(walk(text, s)) for s in some]
+            counts += [counted(walk(text, s), EXACT) for s in some]
             for of_cost in bounds:
                 of_cost += [(None, None)] * len(some)
     return Done(

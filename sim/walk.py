@@ -2,9 +2,10 @@
 
 All that a loop can ask of a drafter, at every length n of the text, is known beforehand (`sim.index`):
 
-    length[n]        tokens drafted behind the first n
-    right[n]         how many of them, from the first on, are the text
-    free[n]          how many come before a stop token;  free_behind[n] the same without the first
+    LENGTH       tokens drafted behind the first n, -1 where the drafter refuses
+    RIGHT        how many of them, from the first on, are the text
+    FREE         how many come before a stop token;  FREE_BEHIND the same without the first
+    ZEROS        how many tokens of the text from n on are the padding token;  DUMMIES the dummy token
 
 so a pass takes no look-up and no comparison of tokens, whatever the loop and R. A loop is three words: what it
 does after a pass that guessed nothing, after one whose guesses were all right, and after one with a wrong
@@ -19,8 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.compiled import compiled, inlined
-from sim.loops import DUMMY, PADDING
+from sim.compiled import compiled
 
 Ints = NDArray[np.int32]
 Shorts = NDArray[np.int16]
@@ -42,25 +42,23 @@ LOOP_WORDS: dict[str, tuple[int, int, int]] = {
     "dummy": (AT_LEAST_ONE, AT_LEAST_ONE, AT_LEAST_ONE),
     "re-anchor": (ANCHOR, FEED, FEED),
 }
+N_LOOKS = 6
+LENGTH, RIGHT, FREE, FREE_BEHIND, ZEROS, DUMMIES = range(N_LOOKS)
 KINDS = ("prefill", "decode", "verify", "chained", "correction", "replay")
 PREFILL, DECODE, VERIFY, CHAINED, CORRECTION, REPLAY = range(6)
 ALONE, TOGETHER, LAST_APART = range(3)
-COLUMNS = ("kind", "n_past", "n_rows", "n_out", "guessed", "accepted", "n_tokens")
 
 
 class Index(NamedTuple):
-    """A text and all drafts of one drafter over it; arrays are by the number of tokens known.
+    """A text and all drafts of one drafter over it.
 
+    looks           the numbers above, by the number of tokens known (16 bits each)
     goal, n_prompt  lengths; the text may be known beyond the goal
     end             the length at which the text has ended: the goal, or a stop token before it
     limit           the length up to which drafts are judged, and `overrun`, whether it may lie behind the end
     """
 
-    tokens: Ints
-    length: Shorts
-    right: Shorts
-    free: Shorts
-    free_behind: Shorts
+    looks: Shorts
     n_prompt: int
     goal: int
     end: int
@@ -69,7 +67,7 @@ class Index(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """A loop: its three words, R, how it clips, how the prompt goes in, whether its memory can be cut."""
+    """A loop: its three words, R, how it clips, how the prompt goes in, whether its memory cannot be cut."""
 
     plain: int
     full: int
@@ -81,8 +79,22 @@ class Rules(NamedTuple):
     recurrent: bool
 
 
+class Look(NamedTuple):
+    """What is known of the drafts at one length of the text (`_behind`: one token less), and how many are left to the goal."""
+
+    length: int
+    right: int
+    free: int
+    length_behind: int
+    right_behind: int
+    free_behind: int
+    zeros: int
+    dummies: int
+    left: int
+
+
 class Pass(NamedTuple):
-    """A pass and what it yielded; `due_wrong` where row 0 is not what is due; guessed < 0: the drafter refused."""
+    """A pass and what it yielded; guessed -1 where the drafter refused."""
 
     kind: int
     n_past: int
@@ -104,94 +116,102 @@ class Sums(NamedTuple):
     guessing: int
 
 
-@inlined
-def guess(index: Index, rules: Rules, word: int, n: int, cached: int) -> tuple[int, int, bool]:
-    """Rows guessed behind the due ones, how many of them are right, and whether the due one is guessed wrong."""
-    most, n_right, free = rules.n_rows - 1, 0, 0
-    if word == FEED or (cached == 0 and (word == GATE or word == ANCHOR)):
-        return 0, 0, False
+@compiled
+def guess(look: Look, rules: Rules, word: int, cached: bool) -> tuple[int, int]:
+    """Rows guessed behind the due one and how many of them are right: -1 where the due one is guessed wrong."""
+    most = rules.n_rows - 1
+    if word == FEED or (not cached and (word == GATE or word == ANCHOR)):
+        return 0, 0
     if word == GATE or word == ANCHOR:  # the draft was made before the due token was known
-        if index.length[n - 1] < 0:
-            return -1, 0, False
-        n_guess = min(int(index.length[n - 1]) - 1, most)
-        n_right = index.right[n - 1] - 1
-        if n_guess < 0 or (n_right < 0 and word == GATE):
-            return 0, 0, False
-        free = index.free_behind[n - 1]
+        n_guess, n_right, free = min(look.length_behind - 1, most), look.right_behind - 1, look.free_behind
+        if look.length_behind <= 0 or (n_right < 0 and word == GATE):
+            return (0, 0) if look.length_behind >= 0 else (-1, 0)
     else:
-        if index.length[n] < 0:
-            return -1, 0, False
-        n_guess = min(int(index.length[n]), most)
-        n_right = index.right[n]
-        free = index.free[n]
+        n_guess, n_right, free = min(look.length, most), look.right, look.free
+        if look.length < 0:
+            return -1, 0
     if word == PADDED:
-        n_right = min(n_right, n_guess)
-        while n_right >= n_guess and n_guess < most:
-            if n + n_guess < index.limit and index.tokens[n + n_guess] == PADDING:
-                n_right += 1
-            n_guess += 1
-        return most, n_right, False
-    left = index.goal - n
+        return most, min(n_right if n_right < n_guess else n_guess + look.zeros, most)
     if rules.before_goal:
-        n_guess = min(n_guess, max(left - 1, 0))
+        n_guess = min(n_guess, max(look.left - 1, 0))
     if rules.before_stop:
-        n_guess = min(n_guess, free) if left > 1 else 0
+        n_guess = min(n_guess, free) if look.left > 1 else 0
     if word == AT_LEAST_ONE and n_guess == 0:
-        return 1, int(n < index.limit and index.tokens[n] == DUMMY), False
-    return n_guess, max(min(n_right, n_guess), 0), n_right < 0
+        return 1, min(look.dummies, 1)
+    return n_guess, min(n_right, n_guess)
 
 
-@inlined
-def first_passes(index: Index, rules: Rules) -> tuple[Pass, Pass]:
-    """The passes that bring the prompt in; the first of them may be empty."""
-    n, n_guess, n_right = index.n_prompt, 0, 0
-    begun = n - 1 if rules.prompt == LAST_APART else 0
-    if rules.prompt == TOGETHER:
-        n_guess, n_right, _ = guess(index, rules, rules.plain, n, 0)
-    n_tokens = n_right + 1 if n + n_right < index.limit or index.overrun else n_right
-    return (
-        Pass(PREFILL, 0, begun, 0, 0, 0, 0),
-        Pass(PREFILL, begun, n - begun + n_guess, 1 + n_guess, n_guess, n_right, n_tokens),
-    )
+@compiled
+def gained(n_right: int, reach: int, overrun: bool) -> int:
+    """Tokens of a pass: one more than it accepts, unless the text ends with those."""
+    return n_right + 1 if overrun or n_right < reach else n_right
 
 
-@inlined
-def next_pass(index: Index, rules: Rules, n: int, last: Pass) -> Pass:
-    """The pass behind the prompt with n tokens known, after the last one."""
+@compiled
+def prompt_pass(look: Look, rules: Rules, begun: int, n_prompt: int, reach: int, overrun: bool) -> Pass:
+    """The pass that brings in the prompt from `begun` on, with a guess if it goes in together with one."""
+    n_guess, n_right = guess(look, rules, rules.plain if rules.prompt == TOGETHER else FEED, False)
+    n_tokens = gained(n_right, reach, overrun)
+    return Pass(PREFILL, begun, n_prompt - begun + n_guess, 1 + n_guess, n_guess, n_right, n_tokens)
+
+
+@compiled
+def next_pass(look: Look, rules: Rules, n: int, reach: int, overrun: bool, last: Pass) -> Pass:
+    """The pass behind the prompt with n tokens known, `reach` more to be judged by, after the last pass."""
     if rules.recurrent and last.accepted < last.guessed:
-        keep = last.n_past
         kind = REPLAY if last.n_tokens > 0 else CORRECTION
-        return Pass(kind, keep, n - keep, 1, 0, 0, int(n < index.limit or index.overrun))
+        return Pass(kind, last.n_past, n - last.n_past, 1, 0, 0, gained(0, reach, overrun))
     word = rules.plain
     if last.guessed > 0:
         word = rules.full if last.accepted == last.guessed else rules.partial
-    n_guess, n_right, due_wrong = guess(index, rules, word, n, n - 1)
-    if due_wrong:
+    n_guess, n_right = guess(look, rules, word, True)
+    if n_right < 0:
         return Pass(VERIFY, n - 1, 1 + n_guess, 1 + n_guess, 1 + n_guess, 0, 0)
     if last.guessed > 0:
         kind = CHAINED if n_guess > 0 else CORRECTION
     else:
         kind = VERIFY if n_guess > 0 else DECODE
-    n_tokens = n_right + 1 if n + n_right < index.limit or index.overrun else n_right
-    return Pass(kind, n - 1, 1 + n_guess, 1 + n_guess, n_guess, n_right, n_tokens)
+    return Pass(kind, n - 1, 1 + n_guess, 1 + n_guess, n_guess, n_right, gained(n_right, reach, overrun))
+
+
+@compiled
+def look_at(looks: Shorts, n: int, most: int, goal: int, limit: int) -> Look:
+    """What the index tells of length n."""
+    length = looks[n, LENGTH]
+    behind = min(n + max(min(length, most), 0), limit)  # where padding begins
+    return Look(
+        length,
+        looks[n, RIGHT],
+        looks[n, FREE],
+        looks[n - 1, LENGTH],
+        looks[n - 1, RIGHT],
+        looks[n - 1, FREE_BEHIND],
+        looks[behind, ZEROS],
+        looks[n, DUMMIES],
+        goal - n,
+    )
 
 
 @compiled
 def list_passes(index: Index, rules: Rules) -> Ints:
     """All passes, one a line, the prefill first; a line with guessed -1 where the drafter refused, and nothing after."""
-    lines = np.empty((2 * (index.limit - index.n_prompt) + 5, 7), dtype=np.int32)
+    looks, n, limit, overrun = index.looks, index.n_prompt, index.limit, index.overrun
+    lines = np.empty((2 * (limit - n) + 5, 7), dtype=np.int32)
     count = 0
-    if index.goal == index.n_prompt:
+    if index.goal == n:
         return lines[:0]
-    begun, last = first_passes(index, rules)
-    if begun.n_rows > 0:
-        lines[count] = begun
+    begun = n - 1 if rules.prompt == LAST_APART else 0
+    if begun > 0:
+        lines[count] = Pass(PREFILL, 0, begun, 0, 0, 0, 0)
         count += 1
+    look = look_at(looks, n, rules.n_rows - 1, index.goal, limit)
+    last = prompt_pass(look, rules, begun, n, limit - n, overrun)
     lines[count] = last
     count += 1
-    n = index.n_prompt + last.n_tokens
+    n += last.n_tokens
     while last.guessed >= 0 and n < index.end:
-        last = next_pass(index, rules, n, last)
+        look = look_at(looks, n, rules.n_rows - 1, index.goal, limit)
+        last = next_pass(look, rules, n, limit - n, overrun, last)
         lines[count] = last
         count += 1
         n += last.n_tokens
@@ -205,35 +225,44 @@ def count_passes(index: Index, rules: Rules, bin_tokens: int) -> tuple[Ints, Sum
     A line is: kind, rows, rows of the pass before, count, mean cached length. Alike are those whose last row's
     position falls into the same bin, since what a pass costs jumps there; more rows than R + 1 before count as R + 2.
     """
+    looks, n, limit, overrun = index.looks, index.n_prompt, index.limit, index.overrun
     width = rules.n_rows + 3
     table = np.zeros((6 * width * width, 2), dtype=np.int64)
     touched = np.empty(6 * width * width, dtype=np.int32)
     lines = np.empty((1024, 5), dtype=np.int32)
-    n_lines, n_touched, low, high = 0, 0, 0, 0  # of the bin
+    n_lines, n_touched, low, high = 0, 0, 0, 0  # low, high: of the bin
     n_passes, n_rows, n_tokens, guessed, accepted, guessing = 0, 0, 0, 0, 0, 0
-    if index.goal == index.n_prompt:
+    if index.goal == n:
         return lines[:0], Sums(0, 0, 0, 0, 0, 0)
-    _, last = first_passes(index, rules)
-    n = index.n_prompt + last.n_tokens
+    look = look_at(looks, n, rules.n_rows - 1, index.goal, limit)
+    last = prompt_pass(look, rules, 0, n, limit - n, overrun)
+    if rules.prompt == LAST_APART:
+        last = Pass(PREFILL, n - 1, 1, 1, 0, 0, last.n_tokens)
+    n += last.n_tokens
     while last.guessed >= 0 and n < index.end:
         before = min(last.n_rows, width - 1)
-        last = next_pass(index, rules, n, last)
+        look = look_at(looks, n, rules.n_rows - 1, index.goal, limit)
+        last = next_pass(look, rules, n, limit - n, overrun, last)
         n += last.n_tokens
         n_passes += 1
         n_rows += last.n_rows
         n_tokens += last.n_tokens
         guessed += last.guessed
         accepted += last.accepted
-        guessing += int(last.guessed > 0)
+        guessing += last.guessed > 0
         place = last.n_past + last.n_rows - 1
-        if not low <= place < high or last.n_rows >= width:
-            lines, n_lines = flushed(table, touched, n_touched, width, lines, n_lines)
+        if not low <= place < high or n_touched + 2 > len(touched):
+            if n_lines + n_touched + 2 > len(lines):
+                longer = np.empty((2 * (n_lines + n_touched + 2), 5), dtype=np.int32)
+                longer[:n_lines] = lines[:n_lines]
+                lines = longer
+            n_lines = flush(table, touched, n_touched, width, lines, n_lines)
             low, n_touched = place // bin_tokens * bin_tokens, 0
             high = low + bin_tokens
-        if last.n_rows >= width:
-            for column, number in enumerate((last.kind, last.n_rows, before, 1, last.n_past)):
-                lines[n_lines, column] = number
+        if last.n_rows >= width:  # a whole prompt fed again
+            lines[n_lines] = (last.kind, last.n_rows, before, 1, last.n_past)
             n_lines += 1
+            high = low
             continue
         cell = (last.kind * width + last.n_rows) * width + before
         if table[cell, 0] == 0:
@@ -241,30 +270,21 @@ def count_passes(index: Index, rules: Rules, bin_tokens: int) -> tuple[Ints, Sum
             n_touched += 1
         table[cell, 0] += 1
         table[cell, 1] += last.n_past
-    lines, n_lines = flushed(table, touched, n_touched, width, lines, n_lines)
+    longer = np.empty((n_lines + n_touched, 5), dtype=np.int32)
+    longer[:n_lines] = lines[:n_lines]
+    n_lines = flush(table, touched, n_touched, width, longer, n_lines)
     if last.guessed < 0:
         guessed = -1
-    return lines[:n_lines], Sums(n_passes, n_rows, n_tokens, guessed, accepted, guessing)
+    return longer, Sums(n_passes, n_rows, n_tokens, guessed, accepted, guessing)
 
 
-@inlined
-def flushed(
-    table: Longs, touched: Ints, n_touched: int, width: int, lines: Ints, n_lines: int
-) -> tuple[Ints, int]:
-    """The lines with a bin's counts behind them, and room for one more; the table is empty again."""
-    if n_lines + n_touched >= len(lines):
-        longer = np.empty((2 * (n_lines + n_touched) + 1, 5), dtype=np.int32)
-        longer[:n_lines] = lines[:n_lines]
-        lines = longer
+@compiled
+def flush(table: Longs, touched: Ints, n_touched: int, width: int, lines: Ints, n_lines: int) -> int:
+    """Write a bin's counts behind the lines there are, and empty the table; how many lines there are now."""
     for i in range(n_touched):
         cell = touched[i]
         count = table[cell, 0]
-        lines[n_lines, 0] = cell // (width * width)
-        lines[n_lines, 1] = cell // width % width
-        lines[n_lines, 2] = cell % width
-        lines[n_lines, 3] = count
-        lines[n_lines, 4] = table[cell, 1] // count
+        lines[n_lines] = (cell // (width * width), cell // width % width, cell % width, count, (table[cell, 1] + count // 2) // count)
         n_lines += 1
-        table[cell, 0] = 0
-        table[cell, 1] = 0
-    return lines, n_lines
+        table[cell] = 0
+    return n_lines

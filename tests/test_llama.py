@@ -53,12 +53,12 @@ def test_a_pass_that_cannot_be_is_refused(engine: object) -> None:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_f32_text_is_the_same_for_every_loop(engine: object, loop: str) -> None:
-    from validate.measure import timed_run
+    from validate.measure import timed_block
     from validate.record import record
 
     ids = engine.model.tokenize("ba be bi bo " * 5)
     text = record(engine, "again", "", ids, 60)
-    run = timed_run(engine, Setting(loop, 6), text, 60)
+    (run,) = timed_block([engine], [Setting(loop, 6)], text, 60)
     assert run.tokens == text.tokens[text.n_prompt :]
     assert shapes(run.passes) == shapes(walk(text, Setting(loop, 6)))
     assert 0 < run.seconds <= run.wall_seconds
@@ -81,12 +81,12 @@ def default_texts() -> object:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_default_model_runs_the_passes_of_the_replay_of_its_own_text(default_texts: object, loop: str) -> None:
-    from validate.measure import timed_run
+    from validate.measure import timed_block
 
     engine, texts = default_texts
     accepted = 0
     for text in texts:
-        run = timed_run(engine, Setting(loop, 6), text, 48)
+        (run,) = timed_block([engine], [Setting(loop, 6)], text, 48)
         own = Text(
             name=text.name, n_prompt=text.n_prompt, tokens=text.tokens[: text.n_prompt] + run.tokens, stop=text.stop
         )
@@ -102,7 +102,7 @@ def test_the_noise_of_pass_widths_is_small_in_f32_and_a_planted_difference_is_a_
 
     text = record(engine, "again", "", engine.model.tokenize("ba be bi bo " * 5), 40)
     noise = margin_noise(engine, text, 6)
-    assert 0 <= noise < 1e-3
+    assert 0 < noise < 0.02, "F32 kernels of other widths differ in the last bits only"
     generated = text.tokens[text.n_prompt :]
     assert triage(engine, text, generated, noise).verdict == "same"
     planted = (*generated[:10], (generated[10] + 1) % engine.model.n_vocab, *generated[11:])

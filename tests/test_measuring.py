@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import exp, log
+from math import exp, log, pi, sin
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,14 +13,17 @@ import pytest
 from costmodel.profile import Profile
 from costmodel.rounds import Round, table
 from costmodel.table import Table
+from sim.answers import recorded
+from sim.machine import Pass
 from sim.predict import predict, price, walk
 from sim.run import Record
 from sim.setting import Setting
 from sim.trace import Text
 from validate.calibrate import grid
 from validate.compare import block_log_ratios, compare
-from validate.design import block_order, interval
+from validate.design import block_order, interval, next_turn
 from validate.files import append, cut_half_line, write
+from validate.measure import timed_block
 from validate.runs import Header, Run
 
 PHRASE = (3, 1, 4, 1, 5, 9, 2, 6)
@@ -55,28 +59,64 @@ def timed(text: Text, setting: Setting, block: int, place: int, speed: float = 1
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 7])
-def test_blocks_mirror_themselves_and_share_out_the_places(n: int) -> None:
+def test_odd_blocks_mirror_the_even_ones_and_places_are_shared_out(n: int) -> None:
     places: Counter[tuple[int, int]] = Counter()
     for block in range(2 * n):
         order = block_order(range(n), block, seed=3)
-        assert order == order[::-1]
-        assert Counter(order) == dict.fromkeys(range(n), 2)
-        places.update((item, place) for place, item in enumerate(order[:n]))
+        assert sorted(order) == list(range(n))
+        if block % 2:
+            assert order == block_order(range(n), block - 1, seed=3)[::-1]
+        places.update((item, place) for place, item in enumerate(order))
     assert set(places.values()) == {2}, "over 2 n blocks every setting takes every place equally often"
 
 
-@pytest.mark.parametrize("drift", [-0.004, 0.0, 0.01])
-def test_a_straight_drift_through_a_block_cancels(drift: float) -> None:
-    order = block_order(SETTINGS, 0)
-    runs = [timed(LOCKED, s, 0, i, 1 + drift * i) for i, s in enumerate(order)]
-    by = {s.loop: [r for r in runs if r.loop == s.loop] for s in SETTINGS}
-    for loop in ("gated", "fused", "carry"):
-        (ratio,) = block_log_ratios(by["greedy"], by[loop])
-        true = predict(LOCKED, Setting("greedy", 6), COST).seconds / predict(LOCKED, Setting(loop, 6), COST).seconds
-        assert ratio == pytest.approx(log(true), abs=1e-12)
-        # Runs of equal length would cancel exactly; unpaired first runs do not.
-        naive = log(by["greedy"][0].seconds / by[loop][0].seconds)
-        assert drift == 0 or abs(naive - log(true)) > abs(ratio - log(true))
+class Drifting:
+    """An engine on a recorded text that costs COST, on a machine whose speed wanders with a clock that all share."""
+
+    def __init__(self, text: Text, clock: list[float], period: float) -> None:
+        self.model = SimpleNamespace(stops=frozenset())
+        self.answers, self.clock, self.period, self.before = recorded(text.tokens), clock, period, 0
+
+    def adopt(self, other: Drifting) -> None:
+        """The text is the cache."""
+
+    def __call__(self, pass_: Pass) -> tuple[list[int], float]:
+        n = len(pass_.rows)
+        if n > 8:
+            return list(self.answers(pass_)), 0.1
+        slow = 1 + 0.3 * sin(2 * pi * self.clock[0] / self.period) + 0.1 * self.clock[0]
+        seconds = slow * COST.seconds(pass_.keep, n, pass_.want, self.before or n)
+        self.before = n
+        self.clock[0] += seconds
+        return list(self.answers(pass_)), seconds
+
+
+@pytest.mark.parametrize("period", [0.4, 1.0, 3.0])
+def test_turns_cancel_a_speed_that_wanders_and_whole_runs_do_not(period: float) -> None:
+    def worst(side_by_side: bool) -> float:
+        errors = []
+        for block in range(6):
+            clock = [0.37 * block]
+            order = block_order(SETTINGS, block)
+            engines = [Drifting(LOCKED, clock, period) for _ in order]
+            if side_by_side:
+                runs = timed_block(engines, order, LOCKED, LOCKED.n_tokens, block)
+            else:
+                runs = [timed_block([e], [s], LOCKED, LOCKED.n_tokens)[0] for e, s in zip(engines, order, strict=True)]
+            by = {run.loop: run for run in runs}
+            for loop in ("gated", "fused", "carry"):
+                true = predict(LOCKED, SETTINGS[0], COST).seconds / predict(LOCKED, Setting(loop, 6), COST).seconds
+                (ratio,) = block_log_ratios([by["greedy"]], [by[loop]])
+                errors.append(abs(ratio - log(true)))
+        return max(errors)
+
+    assert worst(side_by_side=True) < 0.06
+    assert worst(side_by_side=False) > 2 * worst(side_by_side=True)
+
+
+def test_the_one_with_the_fewest_tokens_goes_next_and_ties_alternate() -> None:
+    assert [next_turn([4, 4, 4], turn) for turn in range(4)] == [0, 2, 0, 2]
+    assert [next_turn([9, 4, 6], turn) for turn in range(2)] == [1, 1]
 
 
 def test_only_blocks_that_hold_both_settings_count() -> None:
@@ -91,7 +131,7 @@ def test_intervals_cover_the_mean_about_as_often_as_they_say() -> None:
     for _ in range(120):
         _, low, high = interval(rng.normal(0.3, 0.02, 12).tolist())
         hits += low <= exp(0.3) <= high
-    assert 100 <= hits <= 120  # a bootstrap over 12 blocks is a little short of 95 %: 0.91 of 120 = 109
+    assert 98 <= hits <= 120  # a bootstrap over 12 blocks is a little short of 95 %: about 0.9 of 120 = 108
 
 
 def test_one_block_or_equal_blocks_have_no_interval() -> None:
@@ -140,13 +180,10 @@ def test_a_uniform_slowness_changes_no_speedup_and_a_wrong_curve_does() -> None:
     comparison = compare(profile(scale=0.5), [LOCKED, FREE], header, runs)
     # 0.5 ms of graph change weigh differently against other seconds; everything else cancels.
     assert max(abs(cell.error) for cell in comparison.cells) < 0.04
-    flat = profile()
     cost = Table(n_rows=COST.n_rows, n_past=COST.n_past, all_rows_seconds=((0.01,) * 8,) * 2)
-    wrong = compare(
-        Profile(source="flat", model="m", model_hash="h", n_threads=1, cost=cost, rounds=()), [LOCKED, FREE], header, runs
-    )
+    flatter = Profile(source="flat", model="m", model_hash="h", n_threads=1, cost=cost)
+    wrong = compare(flatter, [LOCKED, FREE], header, runs)
     assert max(abs(cell.error) for cell in wrong.cells) > 0.5
-    assert flat.cost.seconds(0, 6, 6) == pytest.approx(CURVE[5])
 
 
 def test_an_unfinished_run_says_so() -> None:
@@ -179,19 +216,19 @@ def test_the_grid_has_a_knot_in_every_block_of_the_padded_view(longest: int, sho
         assert len({(past + n - 1) // 256 for n in visit.n_rows}) == 1, "a knot lies in one block for every width"
 
 
-def test_the_table_of_rounds_is_their_median_and_knows_the_price_of_a_change() -> None:
+def test_the_table_of_rounds_survives_busy_moments_and_knows_the_price_of_a_change() -> None:
     rng = np.random.default_rng(0)
     truth = np.array(COST.all_rows_seconds)
     rounds = []
     for _ in range(25):
         noise = np.exp(rng.normal(0, 0.02, truth.shape))
-        noise[0, 0] *= 30 if rng.random() < 0.2 else 1  # a busy moment must not move the median
+        noise[0, 0] *= 30 if rng.random() < 0.2 else 1  # a busy moment must not move the cell
         same = truth * noise
         changed = same + 0.0004
         rounds.append(Round(same=tuple(map(tuple, same.tolist())), changed=tuple(map(tuple, changed.tolist()))))
     made = table(COST.n_past, COST.n_rows, rounds)
     assert np.allclose(made.all_rows_seconds, truth, rtol=0.02)
-    assert made.change_seconds == pytest.approx((0.0004,) * 8)
+    assert made.change_seconds == pytest.approx(0.0004)
     assert made.low is not None
     assert made.high is not None
     inside = (np.array(made.low) <= truth) & (truth <= np.array(made.high))

@@ -1,6 +1,6 @@
 """Predicted against measured speedups, cell by cell.
 
-measured    per block: log of (baseline's seconds a token / the loop's seconds a token), both runs of each in the block;
+measured    per block: log of (baseline's seconds a token / the loop's seconds a token);
             the ratio is the mean over blocks, its interval a bootstrap over blocks. Nothing is pooled over blocks.
 predicted   the same ratio from replayed texts and the cost table; its interval from resampled calibration rounds.
 """
@@ -42,9 +42,7 @@ def check_same_model(profile: Profile, texts: TextsHeader, runs: Header | None =
     """Raise ValueError when files of different models or thread counts are put together."""
     for what, theirs in (("texts", texts.model_hash), ("runs", runs.model_hash if runs else "")):
         if theirs and profile.model_hash and theirs != profile.model_hash:
-            raise ValueError(
-                f"the {what} and the profile are of different models: calibrate the model of the {what}"
-            )
+            raise ValueError(f"the {what} and the profile are of different models: calibrate the model of the {what}")
     if runs and profile.n_threads and runs.n_threads != profile.n_threads:
         raise ValueError(
             f"the profile is of {profile.n_threads} threads, the runs of {runs.n_threads}: calibrate with --threads"
@@ -63,9 +61,7 @@ def block_log_ratios(baseline: Sequence[Run], other: Sequence[Run]) -> list[floa
     for side, runs in enumerate((baseline, other)):
         for run in runs:
             blocks[run.block][side].append(run)
-    return [
-        log(seconds_per_token(a) / seconds_per_token(b)) for _, (a, b) in sorted(blocks.items()) if a and b
-    ]
+    return [log(seconds_per_token(a) / seconds_per_token(b)) for _, (a, b) in sorted(blocks.items()) if a and b]
 
 
 def compare(profile: Profile, texts: Sequence[Text], header: Header, runs: Sequence[Run]) -> Comparison:
@@ -77,9 +73,7 @@ def compare(profile: Profile, texts: Sequence[Text], header: Header, runs: Seque
     groups: dict[tuple[str, Setting], list[Run]] = defaultdict(list)
     for run in runs:
         if run.prompt not in by_name:
-            raise ValueError(
-                f"the runs hold a prompt {run.prompt!r} that is not among the texts: give their own texts"
-            )
+            raise ValueError(f"the runs hold a prompt {run.prompt!r} that is not among the texts: give their own texts")
         groups[run.prompt, Setting(run.loop, run.rows, run.drafter)].append(run)
     rng = np.random.default_rng(0)
     costs: list[PassCost] = [profile.cost, *(profile.resampled(rng) for _ in range(N_DRAWS))]
@@ -95,9 +89,7 @@ def compare(profile: Profile, texts: Sequence[Text], header: Header, runs: Seque
             base = next((k for k in groups if k[0] == prompt and _is_baseline(k[1], baseline, setting)), None)
             if base is not None and setting.loop != baseline:
                 cells.append(
-                    _cell(
-                        header, groups[base], group, predictions[base], predictions[prompt, setting], baseline
-                    )
+                    _cell(header, groups[base], group, predictions[base], predictions[prompt, setting], baseline)
                 )
     wall = sum(run.wall_seconds for run in runs)
     return Comparison(
@@ -158,7 +150,7 @@ def _cell(
 
 def _missing(header: Header, runs: Sequence[Run]) -> Iterator[tuple[int, str]]:
     """The prompts of begun blocks that lack runs."""
-    n_places = 2 * len(header.plan.get("settings", ()))
+    n_places = len(header.plan.get("settings", ()))
     places = Counter((run.block, run.prompt) for run in runs)
     for block in range(max((run.block for run in runs), default=0) + 1):
         for prompt in header.plan.get("prompts", ()):

@@ -76,11 +76,7 @@ def load(path: Path) -> Comparison:
     try:
         comparison = msgspec.json.decode(path.read_bytes(), type=Comparison)
     except (OSError, msgspec.MsgspecError) as error:
-        raise ValueError(
-            f"{path} cannot be read as a comparison: {error}; run sweepcap compare again"
-        ) from error
+        raise ValueError(f"{path} cannot be read as a comparison: {error}; run sweepcap compare again") from error
     if (comparison.format, comparison.version) != (FORMAT, VERSION):
-        raise ValueError(
-            f"{path}: {comparison.format} {comparison.version} is not {FORMAT} {VERSION}; compare again"
-        )
+        raise ValueError(f"{path}: {comparison.format} {comparison.version} is not {FORMAT} {VERSION}; compare again")
     return comparison

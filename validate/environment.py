@@ -31,9 +31,7 @@ def check_threads(n_threads: int) -> None:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     allowed = min(allowed, _quota() or allowed)
     if not 1 <= n_threads <= allowed:
-        raise ValueError(
-            f"--threads {n_threads} must be between 1 and the {allowed} cores this process may use"
-        )
+        raise ValueError(f"--threads {n_threads} must be between 1 and the {allowed} cores this process may use")
 
 
 def _cpu_name() -> str:
@@ -87,7 +85,7 @@ def busy() -> list[str]:
     governor = _governor()
     if governor not in (None, "performance"):
         warnings.append(
-            f"the CPU governor is {governor!r}: the clock follows the load; set it to 'performance' for steadier numbers"
+            f"the CPU governor is {governor!r}: the clock follows the load; 'performance' gives steadier numbers"
         )
     return warnings
 

@@ -14,9 +14,7 @@ def check_writable(path: Path) -> None:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise ValueError(
-            f"{path.parent} cannot be written: {error.strerror}; choose another --out"
-        ) from error
+        raise ValueError(f"{path.parent} cannot be written: {error.strerror}; choose another --out") from error
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name a file for --out")
 

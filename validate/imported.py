@@ -110,7 +110,9 @@ def kind_of(path: Path) -> str:
         value = msgspec.json.decode(first)
     except msgspec.MsgspecError:
         return "chat" if first.startswith(b'{"') else "text"
-    if isinstance(value, list) or (isinstance(value, dict) and isinstance(value.get("tokens", value.get("prompt")), list)):
+    if isinstance(value, list) or (
+        isinstance(value, dict) and isinstance(value.get("tokens", value.get("prompt")), list)
+    ):
         return "ids"
     return "chat" if isinstance(value, dict) else "text"
 
@@ -146,9 +148,7 @@ def import_texts(
     with _vocabulary(model if kind != "ids" else None) as vocabulary, _written(out) as file:
         header = Header(source=SOURCE)
         if vocabulary is not None and model is not None:
-            header = Header(
-                model=model.name, model_hash=model_hash(model), n_vocab=vocabulary.n_vocab, source=SOURCE
-            )
+            header = Header(model=model.name, model_hash=model_hash(model), n_vocab=vocabulary.n_vocab, source=SOURCE)
         file.write(msgspec.json.encode(header) + b"\n")
         names: set[str] = set()
         for text, done in _texts(path, kind, vocabulary, n_prompt, n_characters, broken):

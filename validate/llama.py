@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -129,9 +129,7 @@ class Model:
         buffer = ctypes.create_string_buffer(n_max)
         n = llama_cpp.llama_chat_apply_template(template, chat, len(raw), True, buffer, n_max)
         if not 0 <= n <= n_max:
-            raise ValueError(
-                f"{self.path}: llama.cpp cannot apply its chat template; give plain prompts instead"
-            )
+            raise ValueError(f"{self.path}: llama.cpp cannot apply its chat template; give plain prompts instead")
         return buffer.raw[:n].decode()
 
 
@@ -165,9 +163,7 @@ class LlamaEngine:
         def view(pointer: Any) -> NDArray[Any]:
             return np.ctypeslib.as_array(pointer, shape=(n_ctx,))
 
-        self._token, self._pos, self._logits = map(
-            view, (self._batch.token, self._batch.pos, self._batch.logits)
-        )
+        self._token, self._pos, self._logits = map(view, (self._batch.token, self._batch.pos, self._batch.logits))
         view(self._batch.n_seq_id)[:] = 1
         for i in range(n_ctx):
             self._batch.seq_id[i][0] = 0
@@ -184,6 +180,16 @@ class LlamaEngine:
             llama_cpp.llama_batch_free(self._batch)
             llama_cpp.llama_free(self._context)
             self._context = None
+
+    def adopt(self, other: LlamaEngine) -> None:
+        """Take over the cache of another engine of the same model, so that a prompt is read once for all."""
+        size = llama_cpp.llama_state_seq_get_size(other._context, 0)
+        data = (ctypes.c_uint8 * size)()
+        copied = llama_cpp.llama_state_seq_get_data(other._context, data, size, 0)
+        llama_cpp.llama_memory_seq_rm(self._memory, 0, -1, -1)
+        if copied != size or not llama_cpp.llama_state_seq_set_data(self._context, data, size, 0):
+            raise ValueError(f"{self.model.path}: llama.cpp cannot copy a cache of {size} bytes; ask for fewer tokens")
+        self.n_cached = other.n_cached
 
     def __call__(self, pass_: Pass) -> tuple[list[int], float]:
         """The argmax after each of the last `want` rows, and the seconds from the cut of the cache to the argmax."""
@@ -223,13 +229,18 @@ class LlamaEngine:
 
 
 @contextmanager
-def opened(
-    path: Path, n_ctx_of: Callable[[Model], int], n_threads: int, n_gpu_layers: int = 0
-) -> Iterator[LlamaEngine]:
-    """An engine on a model file, its context as long as `n_ctx_of` says, rounded up to whole blocks of the KV view."""
+def opened(path: Path, n_threads: int, *, n_gpu_layers: int = 0) -> Iterator[Model]:
+    """A model of a file, once file and threads are found sound."""
     check_gguf(path)
     check_threads(n_threads)
     with Model(path, n_gpu_layers=n_gpu_layers) as model:
-        n_ctx = -(-n_ctx_of(model) // PADDING) * PADDING
-        with LlamaEngine(model, n_ctx=n_ctx, n_threads=n_threads) as engine:
-            yield engine
+        yield model
+
+
+def padded(n_tokens: int) -> int:
+    """A context for so many tokens, in whole blocks of the KV view.
+
+    >>> padded(300)
+    512
+    """
+    return -(-n_tokens // PADDING) * PADDING

@@ -1,13 +1,16 @@
-"""Timed runs of loops on llama.cpp: ABBA blocks over all settings, every pass kept, every run on disk before the next.
+"""Timed runs of loops on llama.cpp: all settings side by side over a prompt, every pass kept.
 
-Calibration rounds stand between the runs of a block, so that prediction and measurement see the same machine. A folder
-that already holds runs of the same plan is gone on with from there.
+The runs of a prompt are on disk before the next prompt is begun. The cells of a calibration round are strewn among
+their passes, so that prediction and measurement see the same machine. A file that holds runs of the same plan is gone
+on with from there.
 """
 
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, perf_counter
@@ -16,16 +19,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from sim.loops import greedy
 from sim.machine import Pass, State
-from sim.run import run
+from sim.run import Record, passes
 from sim.setting import Setting
 from sim.trace import Header as TextsHeader
 from sim.trace import Text
 from validate import environment
-from validate.calibrate import Measured, calibration_round, calibration_text, load_rounds, longest, where
-from validate.design import block_order
+from validate.calibrate import Measured, Strewn, calibration_round, calibration_text, knots, longest, where
+from validate.design import block_order, next_turn
 from validate.files import append, check_writable, cut_half_line, write
-from validate.llama import LlamaEngine, build, opened
+from validate.llama import LlamaEngine, build, opened, padded
 from validate.models import model_hash
 from validate.parity import margin_noise, triage
 from validate.progress import Advance, Say, quiet
@@ -33,34 +37,75 @@ from validate.runs import Header, Run
 from validate.runs import load as load_runs
 
 
-def timed_run(
-    engine: LlamaEngine, setting: Setting, text: Text, n_tokens: int, *, block: int = 0, place: int = 0
-) -> Run:
-    """One run of a fresh loop over a text's prompt, for `n_tokens` tokens or up to a stop token."""
-    start = State.start(text.tokens[: text.n_prompt], n_tokens, engine.model.stops)
-    loop = setting.make()
-    stolen = environment.steal_seconds()
+class Lane:
+    """One setting decoding on its own context from where a prefill ended, a pass at a time; its drafter is fresh."""
+
+    def __init__(self, engine: LlamaEngine, setting: Setting, state: State, prefill: Record) -> None:
+        self.setting = setting
+        self.state = state
+        self.records = [prefill]
+        self.wall_seconds = 0.0
+        self._passes = passes(setting.make(), self.state, engine)
+
+    def turn(self) -> bool:
+        """Run the next pass; False when the text has ended."""
+        begin = perf_counter()
+        following = next(self._passes, None)
+        wall = perf_counter() - begin
+        if following is None:
+            return False
+        self.state, record = following
+        self.records.append(record)
+        self.wall_seconds += wall
+        return True
+
+    def result(self, block: int, place: int, text: Text) -> Run:
+        """The finished run."""
+        return Run(
+            block=block,
+            place=place,
+            prompt=text.name,
+            loop=self.setting.loop,
+            rows=self.setting.rows,
+            drafter=self.setting.drafter,
+            tokens=tuple(self.state.tokens[text.n_prompt :]),
+            wall_seconds=self.wall_seconds,
+            passes=tuple(self.records),
+        )
+
+
+def timed_block(
+    engines: Sequence[LlamaEngine],
+    settings: Sequence[Setting],
+    text: Text,
+    n_tokens: int,
+    block: int = 0,
+    strewn: Strewn | None = None,
+) -> list[Run]:
+    """One run of each setting over a text's prompt, pass by pass in turn, up to `n_tokens` tokens or a stop token.
+
+    The prompt is read once; the cells of calibration rounds are strewn evenly among the passes.
+    """
+    start = State.start(text.tokens[: text.n_prompt], n_tokens, engines[0].model.stops)
+    state, prefill = next(passes(greedy(lambda _: (), 1), start, engines[0]))
+    for engine in engines[1:]:
+        engine.adopt(engines[0])
+    lanes = [Lane(engine, s, state, prefill) for engine, s in zip(engines, settings, strict=True)]
     gc.collect()
     gc.disable()  # a collection in the middle of a loop would be charged to that loop
     try:
-        begin = perf_counter()
-        end, records = run(loop, start, engine)
-        wall = perf_counter() - begin
+        going, turn = list(lanes), 0
+        while going:
+            lengths = [len(lane.state.tokens) for lane in going]
+            if strewn:
+                strewn.until((min(lengths) - text.n_prompt) / text.n_tokens)
+            i = next_turn(lengths, turn)
+            if not going[i].turn():
+                del going[i]
+            turn += 1
     finally:
         gc.enable()
-    stolen_after = environment.steal_seconds()
-    return Run(
-        block=block,
-        place=place,
-        prompt=text.name,
-        loop=setting.loop,
-        rows=setting.rows,
-        drafter=setting.drafter,
-        tokens=tuple(end.tokens[text.n_prompt :]),
-        wall_seconds=wall - sum(record.seconds for record in records if record.kind == "prefill"),
-        passes=tuple(records),
-        steal_seconds=None if stolen is None or stolen_after is None else stolen_after - stolen,
-    )
+    return [lane.result(block, place, text) for place, lane in enumerate(lanes)]
 
 
 def warm_up(engine: LlamaEngine, text: Text, max_rows: int) -> None:
@@ -78,12 +123,13 @@ class Plan:
     settings: tuple[Setting, ...]
     n_tokens: int
     n_blocks: int
+    n_rounds: int = 4
     seed: int = 0
 
     @property
     def max_rows(self) -> int:
-        """The widest pass that is calibrated: eight rows at least, so that the cost curve can be seen."""
-        return max(8, *(setting.rows for setting in self.settings))
+        """The widest pass: all up to it are calibrated."""
+        return max(setting.rows for setting in self.settings)
 
     def facts(self, header: TextsHeader, texts: Sequence[Text]) -> dict[str, Any]:
         """What a later call must agree with; the number of blocks may grow."""
@@ -111,59 +157,66 @@ def measure(
 ) -> None:
     """Time the plan on the model in a file, going on from what `runs_file` already holds.
 
-    With a `rounds_file`, a calibration round stands before the runs of each prompt in each block. Raises ValueError when
-    the runs there are of another plan, model or thread count.
+    With a `rounds_file`, a calibration round is taken along with the runs of each prompt in each block. Raises
+    ValueError when the runs there are of another plan, model or thread count.
     """
-    max_rows = plan.max_rows
-    length = longest(texts, plan.n_tokens, max_rows)
     for file in (runs_file, rounds_file):
         if file:
             check_writable(file)
             cut_half_line(file)
-    with opened(path, lambda _: length, n_threads) as engine:
+    length = longest(texts, plan.n_tokens, plan.max_rows)
+    with opened(path, n_threads) as model, ExitStack() as stack:
         if header.model_hash and model_hash(path) != header.model_hash:
             raise ValueError(f"the texts were not recorded with {path.name}: record them with this model")
-        done = _go_on(runs_file, header, texts, plan, engine)
-        rounds_done = {(m.block, m.prompt) for m in load_rounds(rounds_file)} if rounds_file else set()
+        n_ctx = padded(length)
+        engines = [stack.enter_context(LlamaEngine(model, n_ctx=n_ctx, n_threads=n_threads)) for _ in plan.settings]
+        done = _go_on(runs_file, header, texts, plan, engines[0])
         for warning in environment.busy():
             say(warning)
-        tokens, visit = calibration_text(texts, length), where(texts, plan.n_tokens, max_rows)
-        warm_up(engine, texts[0], max_rows)
+        tokens, visit, at = calibration_text(texts, length), where(texts, plan.n_tokens, plan.max_rows), None
+        if rounds_file:
+            at = stack.enter_context(knots(model, visit, tokens, n_ctx=n_ctx, n_threads=n_threads))
+        for engine in engines:
+            warm_up(engine, texts[0], plan.max_rows)
         noise = load_runs(runs_file)[0].noise
-        begin, n_steps = monotonic(), plan.n_blocks * len(texts)
+        begin, n_steps, longest_block = monotonic(), plan.n_blocks * len(texts), 0.0
         for block in range(plan.n_blocks):
             started = monotonic()
             for i, text in enumerate(texts):
-                what = f"block {block + 1} of {plan.n_blocks}: {text.name}"
-                advance(what, block * len(texts) + i, n_steps)
-                if rounds_file and (block, text.name) not in rounds_done:
+                advance(f"block {block + 1} of {plan.n_blocks}: {text.name}", block * len(texts) + i, n_steps)
+                if (block, text.name) in done:
+                    continue
+                strewn = None
+                if at:
                     rng = np.random.default_rng((plan.seed, block, i))
-                    round_ = calibration_round(engine, tokens, visit, rng)
-                    append(rounds_file, msgspec.json.encode(Measured(block, text.name, round_)))
-                for place, setting in enumerate(block_order(plan.settings, block, plan.seed + i)):
-                    if (block, text.name, place) in done:
-                        continue
-                    run = timed_run(engine, setting, text, plan.n_tokens, block=block, place=place)
-                    if run.tokens != text.tokens[text.n_prompt :]:
-                        run = msgspec.structs.replace(run, parity=triage(engine, text, run.tokens, noise))
-                    append(runs_file, msgspec.json.encode(run))
-            now = monotonic()
-            if (
-                limit_seconds is not None
-                and now - begin + (now - started) > limit_seconds
-                and block + 1 < plan.n_blocks
-            ):
-                say(
-                    f"stopped after {block + 1} of {plan.n_blocks} blocks: the next would not fit the time limit"
-                )
+                    rounds = [calibration_round(at, tokens, visit, rng) for _ in range(plan.n_rounds)]
+                    strewn = Strewn(rounds, plan.n_rounds * visit.n_cells)
+                order = block_order(plan.settings, block, plan.seed + i)
+                runs = timed_block(engines, order, text, plan.n_tokens, block, strewn)
+                if rounds_file and strewn:
+                    strewn.finish()
+                    append(rounds_file, msgspec.json.encode(Measured(block, text.name, tuple(strewn.rounds))))
+                lines = (msgspec.json.encode(_judged(run, text, engines[0], noise)) for run in runs)
+                append(runs_file, b"\n".join(lines))
+            longest_block = max(longest_block, monotonic() - started)
+            over = limit_seconds is not None and monotonic() - begin + longest_block > limit_seconds
+            if over and block + 1 < plan.n_blocks:
+                say(f"stopped after {block + 1} of {plan.n_blocks} blocks: the next would not fit the time limit")
                 break
         advance("measured", n_steps, n_steps)
 
 
+def _judged(run: Run, text: Text, engine: LlamaEngine, noise: float) -> Run:
+    """The run with a verdict on its text, where that is not the recorded one."""
+    if run.tokens == text.tokens[text.n_prompt :]:
+        return run
+    return msgspec.structs.replace(run, parity=triage(engine, text, run.tokens, noise))
+
+
 def _go_on(
     runs_file: Path, header: TextsHeader, texts: Sequence[Text], plan: Plan, engine: LlamaEngine
-) -> set[tuple[int, str, int]]:
-    """The runs already there; writes the header of a new file."""
+) -> set[tuple[int, str]]:
+    """The prompts of blocks that are already there; writes the header of a new file."""
     facts = plan.facts(header, texts)
     if runs_file.exists() and runs_file.stat().st_size:
         there, runs = load_runs(runs_file)
@@ -174,7 +227,12 @@ def _go_on(
             raise ValueError(
                 f"{runs_file} holds runs of another setting ({error}): choose another --out, or remove that file"
             ) from error
-        return {(run.block, run.prompt, run.place) for run in runs}
+        seen = Counter((run.block, run.prompt) for run in runs)
+        whole = {key for key, n in seen.items() if n == len(plan.settings)}
+        if len(whole) < len(seen):  # a prompt whose runs were not all written is measured again, all of them
+            kept = [there, *(run for run in runs if (run.block, run.prompt) in whole)]
+            write(runs_file, b"".join(msgspec.json.encode(item) + b"\n" for item in kept))
+        return whole
     head = Header(
         model=header.model,
         model_hash=header.model_hash,

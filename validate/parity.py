@@ -29,7 +29,7 @@ def first_difference(a: Sequence[int], b: Sequence[int]) -> int | None:
     return None if len(a) == len(b) else min(len(a), len(b))
 
 
-def margin_noise(engine: LlamaEngine, text: Text, max_rows: int, n_places: int = 8) -> float:
+def margin_noise(engine: LlamaEngine, text: Text, max_rows: int, n_places: int = 4) -> float:
     """The most by which the pass width changed a lead between two tokens, over some places of a text (logits).
 
     A row's logits in a pass of one row against the same row in passes of 2..max_rows rows: the largest change of any
@@ -42,14 +42,9 @@ def margin_noise(engine: LlamaEngine, text: Text, max_rows: int, n_places: int =
             continue
         if place > cached:
             engine(Pass(cached, text.tokens[cached:place], 1))
-        alone = [
-            engine.logits(Pass(place + i, text.tokens[place + i : place + i + 1], 1))[0]
-            for i in range(max_rows)
-        ]
+        alone = [engine.logits(Pass(place + i, text.tokens[place + i : place + i + 1], 1))[0] for i in range(max_rows)]
         for width in range(2, max_rows + 1):
-            change = engine.logits(Pass(place, text.tokens[place : place + width], width)) - np.array(
-                alone[:width]
-            )
+            change = engine.logits(Pass(place, text.tokens[place : place + width], width)) - np.array(alone[:width])
             noise = max(noise, float(np.ptp(change, axis=1).max()))
         cached = place + max_rows
     return noise

@@ -14,7 +14,7 @@ from sim.run import run
 from sim.trace import Header, Text, dumps, lines
 from sim.trace import load as load_texts
 from validate.files import write
-from validate.llama import LlamaEngine, Model, opened
+from validate.llama import LlamaEngine, Model, opened, padded
 from validate.models import model_hash
 from validate.progress import Advance, quiet
 
@@ -48,15 +48,11 @@ def load_prompts(path: Path) -> list[Prompt]:
         try:
             prompt = msgspec.json.decode(line, type=Prompt)
         except msgspec.MsgspecError as error:
-            raise ValueError(
-                f'{path}, line {number}: not a prompt {{"name": ..., "prompt": ...}}: {error}'
-            ) from error
+            raise ValueError(f'{path}, line {number}: not a prompt {{"name": ..., "prompt": ...}}: {error}') from error
         if not prompt.prompt and not prompt.messages:
             raise ValueError(f"{path}, line {number}: the prompt {prompt.name!r} is empty; give it some text")
         if prompt.name in names:
-            raise ValueError(
-                f"{path}, line {number}: a second prompt is named {prompt.name!r}; name each differently"
-            )
+            raise ValueError(f"{path}, line {number}: a second prompt is named {prompt.name!r}; name each differently")
         names.add(prompt.name)
         prompts.append(prompt)
     if not prompts:
@@ -93,8 +89,8 @@ def check_fits(name: str, n_prompt: int, n_tokens: int, n_ctx: int) -> None:
     """Raise ValueError when a prompt and the tokens asked for do not fit a context."""
     if n_prompt + n_tokens > n_ctx:
         raise ValueError(
-            f"the prompt {name!r} ({n_prompt} tokens) and {n_tokens} tokens do not fit the context of {n_ctx}: shorten the"
-            " prompt, ask for fewer tokens, or for a longer --context"
+            f"the prompt {name!r} ({n_prompt} tokens) and {n_tokens} tokens do not fit the context of {n_ctx}:"
+            " shorten the prompt, ask for fewer tokens, or for a longer --context"
         )
 
 
@@ -107,21 +103,17 @@ def record_texts(
     advance: Advance = quiet,
 ) -> tuple[Header, list[Text]]:
     """The greedy texts of some prompts by the model in a file."""
-    ids: list[tuple[str, str, list[int]]] = []
-
-    def needed(model: Model) -> int:
-        ids.extend((prompt.name, *tokenize(model, prompt)) for prompt in prompts)
-        limit = n_ctx or model.n_ctx_train
+    with opened(path, n_threads) as model:
+        ids = [(prompt.name, *tokenize(model, prompt)) for prompt in prompts]
         for name, _, tokens in ids:
-            check_fits(name, len(tokens), n_tokens, limit)
-        return n_ctx or max(len(tokens) for _, _, tokens in ids) + n_tokens
-
-    with opened(path, needed, n_threads) as engine:
-        header = Header(model=path.name, model_hash=model_hash(path), n_vocab=engine.model.n_vocab)
+            check_fits(name, len(tokens), n_tokens, n_ctx or model.n_ctx_train)
+        needed = n_ctx or padded(max(len(tokens) for _, _, tokens in ids) + n_tokens)
+        header = Header(model=path.name, model_hash=model_hash(path), n_vocab=model.n_vocab)
         texts = []
-        for i, (name, text, tokens) in enumerate(ids):
-            advance(f"recording {name}", i, len(ids))
-            texts.append(record(engine, name, text, tokens, n_tokens))
+        with LlamaEngine(model, n_ctx=needed, n_threads=n_threads) as engine:
+            for i, (name, text, tokens) in enumerate(ids):
+                advance(f"recording {name}", i, len(ids))
+                texts.append(record(engine, name, text, tokens, n_tokens))
         advance("recorded", len(ids), len(ids))
     return header, texts
 
@@ -129,7 +121,7 @@ def record_texts(
 def recorded_or_loaded(
     file: Path, path: Path, prompts: Sequence[Prompt], n_tokens: int, n_threads: int, advance: Advance = quiet
 ) -> tuple[Header, list[Text]]:
-    """The texts of a folder, recorded now unless they are there; ValueError when they are another model's or prompts'."""
+    """The texts of a folder, recorded now unless they are there; ValueError when they are of another plan."""
     if not file.exists():
         header, texts = record_texts(path, prompts, n_tokens, n_threads, advance=advance)
         write(file, dumps(header, texts))
@@ -137,7 +129,5 @@ def recorded_or_loaded(
     header, texts = load_texts(file)
     same = header.model_hash == model_hash(path) and [t.name for t in texts] == [p.name for p in prompts]
     if not same or any(t.n_tokens != n_tokens and (not t.stop or t.tokens[-1] not in t.stop) for t in texts):
-        raise ValueError(
-            f"{file} holds texts of another model, prompts or length: choose another --out, or remove it"
-        )
+        raise ValueError(f"{file} holds texts of another model, prompts or length: choose another --out, or remove it")
     return header, texts

@@ -1,4 +1,4 @@
-"""Timed runs: one line a run in `runs.jsonl`, written before the next run starts, so that a kill loses at most one.
+"""Timed runs: one line a run in `runs.jsonl`, those of a prompt written before the next prompt is begun.
 
 The first line says what must agree for runs to be compared: model, threads, context. Every pass keeps its raw seconds.
 """
@@ -45,9 +45,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     block, place    which block of the design, and which place in it
     prompt          the prompt's name; `loop`, `rows`, `drafter` the setting
     tokens          the generated ids, without the prompt
-    wall_seconds    from the end of the prefill to the end of the text, drafting and judging included
+    wall_seconds    of the turns behind the prefill: the passes, and drafting and judging between them
     passes          one record a pass, the prefill first
-    steal_seconds   CPU time that the host took away meanwhile (None where it cannot be read)
     parity          the verdict on a text that differs from the recorded one
     """
 
@@ -60,7 +59,6 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     tokens: tuple[int, ...]
     wall_seconds: float
     passes: tuple[Record, ...]
-    steal_seconds: float | None = None
     parity: Parity | None = None
 
     @property
@@ -87,9 +85,7 @@ def load(path: Path) -> tuple[Header, list[Run]]:
             if header is None:
                 header = msgspec.json.decode(line, type=Header)
                 if (header.format, header.version) != (FORMAT, VERSION):
-                    raise ValueError(
-                        f"format {header.format} version {header.version} is not {FORMAT} {VERSION}"
-                    )
+                    raise ValueError(f"format {header.format} version {header.version} is not {FORMAT} {VERSION}")
             else:
                 runs.append(msgspec.json.decode(line, type=Run))
         except (msgspec.MsgspecError, ValueError) as error:

@@ -49,8 +49,8 @@ def load(folder: Path) -> Session:
 
 def profile_of(header: Header, texts: Sequence[Text], rounds: Sequence[Measured]) -> Profile:
     """The profile that a session's calibration rounds make."""
-    visit = where(texts, header.n_tokens, len(rounds[0].round.same[0]))
-    measured = tuple(m.round for m in rounds)
+    visit = where(texts, header.n_tokens, len(rounds[0].rounds[0].same[0]))
+    measured = tuple(round_ for m in rounds for round_ in m.rounds)
     return Profile(
         source="calibrated",
         model=header.model,
