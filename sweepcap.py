@@ -79,9 +79,9 @@ def run(
     path, n_cores = _model(model), _threads(n_threads)
     check_writable(out / "comparison.json")
     plan = Plan(
-        _settings(loop, rows), tokens or (48 if quick else 128), blocks or (2 if quick else 12), 2 if quick else 4
+        _settings(loop, rows), tokens or (48 if quick else 128), blocks or (2 if quick else 6), 2 if quick else 4
     )
-    limit = 60 * (minutes or (1.9 if quick else 9.5))
+    limit = 60 * (minutes or (1.7 if quick else 9.8))
     with progress() as advance:
         header, texts = recorded_or_loaded(out / "texts.jsonl", path, asked, plan.n_tokens, n_cores, advance)
         timed(
