@@ -50,9 +50,7 @@ def load(path: Path) -> Profile:
     try:
         head = msgspec.json.decode(path.read_bytes())
     except (OSError, msgspec.DecodeError) as error:
-        raise ValueError(
-            f"{path} cannot be read as a profile: {error}; make one with sweepcap calibrate"
-        ) from error
+        raise ValueError(f"{path} cannot be read as a profile: {error}; make one with sweepcap calibrate") from error
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise ValueError(f"{path} is not a sweepcap profile; make one with sweepcap calibrate")
     if head.get("version") != VERSION:

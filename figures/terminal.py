@@ -45,9 +45,7 @@ def emit_json(value: Any) -> None:
 
 def emit_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A result as a table: words to the left, numbers to the right, as wide as needed where no terminal limits it."""
-    table = Table(
-        title=Text(plain(title)), title_justify="left", box=None, pad_edge=False, header_style="bold"
-    )
+    table = Table(title=Text(plain(title)), title_justify="left", box=None, pad_edge=False, header_style="bold")
     cells = [[plain(str(cell)) for cell in row] for row in rows]
     for i, name in enumerate(names):
         numeric = all(row[i][:1] in "-+0123456789(n" or row[i] == "-" for row in cells)

@@ -1,7 +1,8 @@
 """The programs people run, each as a choice of loop, drafter, prompt style, clipping and stop rule.
 
 HF transformers, llama-cpp-python and llama.cpp `lookup` were recorded running (tests/goldens) and are reproduced pass
-by pass; the loops of the others are told from their sources. Sources by version, file and function: the drafters' docstrings and docs/loops.md.
+by pass; the loops of the others are told from their sources. Sources by version, file and function: the drafters'
+docstrings and docs/loops.md.
 """
 
 from __future__ import annotations

@@ -132,11 +132,7 @@ def predictions(texts: Sequence[Text], settings: Sequence[Setting], cost: PassCo
 
     def over(baseline: str, name: str, other: Setting) -> float | None:
         for (text, s), base in made.items():
-            if (
-                text == name
-                and s.loop == baseline
-                and (baseline == "greedy" or s == replace(other, loop=baseline))
-            ):
+            if text == name and s.loop == baseline and (baseline == "greedy" or s == replace(other, loop=baseline)):
                 return speedup(base, made[name, other])
         return None
 

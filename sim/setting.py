@@ -96,7 +96,8 @@ def parameters(drafter: str) -> dict[str, object]:
         raise ValueError(f"unknown drafter {drafter!r}: the drafters are {', '.join(DRAFTERS)}")
     given = inspect.signature(DRAFTERS[drafter]).parameters.values()
     # Collections (stop tokens, earlier texts) belong to a run, not to a setting.
-    return {p.name: p.default for p in given if "Collection" not in str(p.annotation) and "Seq" not in str(p.annotation)}
+    collections = ("Collection", "Seq")
+    return {p.name: p.default for p in given if not any(word in str(p.annotation) for word in collections)}
 
 
 def make_drafter(words: str) -> Drafter:
@@ -110,8 +111,8 @@ def canonical(words: str) -> str:
     """A drafter's one way of being written: parameters in its own order, defaults left out; ValueError as above."""
     make_drafter(words)
     name, values = parse_drafter(words)
-    changed = [f"{key}={_word(values[key])}" for key, usual in parameters(name).items() if values.get(key, usual) != usual]
-    return " ".join([name, *changed])
+    changed = {key: values[key] for key, usual in parameters(name).items() if values.get(key, usual) != usual}
+    return " ".join([name, *(f"{key}={_word(value)}" for key, value in changed.items())])
 
 
 def _value(word: str) -> Value:

@@ -63,9 +63,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                 try:
                     line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 except UnicodeDecodeError as error:
-                    raise ValueError(
-                        f"{path}, line {number}: the file is not UTF-8; save it as UTF-8"
-                    ) from error
+                    raise ValueError(f"{path}, line {number}: the file is not UTF-8; save it as UTF-8") from error
                 if line.strip():
                     yield number, line
     except OSError as error:
@@ -80,9 +78,7 @@ def load(path: Path) -> tuple[Header, list[Text]]:
             if not texts and '"format"' in line and "format" in msgspec.json.decode(line):
                 header = msgspec.json.decode(line, type=Header)
                 if (header.format, header.version) != (FORMAT, VERSION):
-                    raise ValueError(
-                        f"format {header.format} version {header.version} is not {FORMAT} {VERSION}"
-                    )
+                    raise ValueError(f"format {header.format} version {header.version} is not {FORMAT} {VERSION}")
             else:
                 texts.append(msgspec.json.decode(line, type=Text))
         except (msgspec.MsgspecError, ValueError) as error:
