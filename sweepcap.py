@@ -45,6 +45,7 @@ Rows = Annotated[
     list[int] | None,
     typer.Option("--rows", help="R, the most rows a guessing pass may have; again for more."),
 ]
+TableFile = Annotated[Path | None, typer.Option("--table", help="Also write a table: .csv, .parquet or .json.")]
 Threads = Annotated[int | None, typer.Option("--threads", help="Threads of every pass; the physical cores without it.")]
 Texts = Annotated[Path, typer.Option("--texts", help="Recorded texts (sweepcap record).")]
 ProfileFile = Annotated[Path, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")]
@@ -189,17 +190,21 @@ def predict(
         bool, typer.Option("--extrapolate", help="Also price passes that were not measured.")
     ] = False,
     past: Annotated[int, typer.Option("--past", min=0, help="Cached tokens to begin with, with --acceptance.")] = 0,
+    table: TableFile = None,
     as_json: Json = False,
 ) -> None:
     """What each loop takes over recorded texts or an acceptance law, at the pass costs of a profile or a roofline."""
+    from figures.terminal import check_table
+
+    check_table(table)
     cost, caveats = _cost(profile, model_spec, device, weights, extrapolate)
     if (texts is None) == (acceptance is None):
         raise ValueError('say what is decoded: --texts FILE, or --acceptance "iid 0.8"')
     if texts is None:
         assert acceptance is not None
-        _predict_law(acceptance, cost, loop, rows, tokens, past, caveats, as_json)
+        _predict_law(acceptance, cost, loop, rows, tokens, past, caveats, table, as_json)
     else:
-        _predict_texts(texts, cost, loop, rows, profile, caveats, as_json)
+        _predict_texts(texts, cost, loop, rows, profile, caveats, table, as_json)
 
 
 def _predict_texts(
@@ -209,10 +214,11 @@ def _predict_texts(
     rows: Rows,
     profile: Path | None,
     caveats: Sequence[str],
+    table: Path | None,
     as_json: bool,
 ) -> None:
     from costmodel.profile import load as load_profile
-    from figures.terminal import emit_json, emit_table
+    from figures.terminal import emit_json, emit_table, write_table
     from sim.predict import predictions
     from sim.trace import load as load_texts
     from validate.compare import check_same_model
@@ -221,6 +227,8 @@ def _predict_texts(
     if profile is not None:
         check_same_model(load_profile(profile), header)
     lines = predictions(recorded, _settings(loop, rows), cost)
+    if table:
+        write_table(table, lines)
     if as_json:
         emit_json({"caveats": caveats, "speedup": "total_time", "predictions": lines})
         return
@@ -306,15 +314,18 @@ def compare(
     texts: Texts,
     runs: Annotated[Path, typer.Option("--runs", help="Timed runs (sweepcap measure).")],
     out: Annotated[Path | None, typer.Option("--out", help="Also write comparison.json here.")] = None,
+    table: TableFile = None,
     as_json: Json = False,
 ) -> None:
     """Put predicted and measured speedups side by side."""
     from costmodel.profile import load as load_profile
+    from figures.terminal import check_table, write_table
     from sim.trace import load as load_texts
     from validate.compare import check_same_model
     from validate.compare import compare as compared
     from validate.runs import load as load_runs
 
+    check_table(table)
     costs = load_profile(profile)
     text_header, recorded = load_texts(texts)
     header, timed = load_runs(runs)
@@ -322,6 +333,8 @@ def compare(
     comparison = compared(costs, recorded, header, timed)
     if out:
         _write_json(out, comparison)
+    if table:
+        write_table(table, comparison.cells)
     _show(comparison, costs, timed, as_json)
     _check(comparison)
 
@@ -466,13 +479,16 @@ def _predict_law(
     tokens: int,
     past: int,
     caveats: Sequence[str],
+    table: Path | None,
     as_json: bool,
 ) -> None:
     from costmodel.acceptance import parse
     from costmodel.ask import predict as expected
-    from figures.terminal import emit_json, emit_table
+    from figures.terminal import emit_json, emit_table, write_table
 
     lines = expected(parse(acceptance), cost, rows or [6], loop or STUDY, tokens, past)
+    if table:
+        write_table(table, lines)
     if as_json:
         emit_json({"caveats": caveats, "speedup": "total_time", "acceptance": acceptance, "predictions": lines})
         return

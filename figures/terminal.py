@@ -9,6 +9,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +20,9 @@ from rich.table import Table
 from rich.text import Text
 
 from figures.text import plain
+from validate.files import check_writable, write
+
+TABLES = {".csv": "write_csv", ".parquet": "write_parquet", ".json": "write_json"}
 
 
 def say(sentence: str) -> None:
@@ -56,6 +61,25 @@ def emit_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]
     with console.capture() as capture:
         console.print(table)
     emit("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def check_table(path: Path | None) -> None:
+    """Raise ValueError, before any work, when a table's file could not be written or is of no known kind."""
+    if path is not None:
+        if path.suffix not in TABLES:
+            raise ValueError(f"{path}: a table is written as {', '.join(TABLES)}; choose one of these endings")
+        check_writable(path)
+
+
+def write_table(path: Path, rows: Sequence[Any]) -> None:
+    """Rows (dataclasses or structs of plain values) as a file of the kind that its ending tells, whole or not at all."""
+    import polars as pl
+
+    frame = pl.DataFrame(msgspec.to_builtins(list(rows)), infer_schema_length=None)
+    nested = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Struct)]
+    buffer = BytesIO()
+    getattr(frame.unnest(nested), TABLES[path.suffix])(buffer)
+    write(path, buffer.getvalue())
 
 
 @contextmanager

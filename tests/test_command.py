@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.conftest import Outcome
@@ -110,7 +111,9 @@ def test_predict_measure_compare_agree_on_passes(
     assert outcome.status == 0, outcome
     cells = json.loads(outcome.out)["cells"]
     assert {(c["prompt"], c["loop"]): c["n_passes"] for c in cells}.items() <= passes.items()
-    table = sweepcap("compare", "--profile", calibrated, "--texts", recorded, "--runs", runs).out
+    file = tmp_path / "cells.csv"
+    table = sweepcap("compare", "--profile", calibrated, "--texts", recorded, "--runs", runs, "--table", file).out
+    assert pl.read_csv(file)["measured"].to_list() == pytest.approx([cell["measured"] for cell in cells])
     assert "over gated" in table
     assert "over greedy" in table
 
@@ -166,6 +169,12 @@ def test_predict_and_cap_on_an_imported_table(sweepcap: Program, tmp_path: Path)
     assert by["carry"]["over_greedy"] == pytest.approx(60 / 21)
     assert by["fused"]["over_gated"] == pytest.approx(6 / 7 * (1 + 10 / 21))
     assert "1.265" in sweepcap("cap", "--rows", 6, "--profile", profile).out
+    for ending in (".csv", ".parquet", ".json"):
+        table = tmp_path / f"table{ending}"
+        assert sweepcap("predict", *words, "--table", table).status == 0
+        read = {".csv": pl.read_csv, ".parquet": pl.read_parquet, ".json": pl.read_json}[ending]
+        assert read(table)["n_passes"].to_list() == [line["n_passes"] for line in lines]
+    refused(sweepcap("predict", *words, "--table", tmp_path / "t.xls"), "t.xls", ".csv")
     refused(sweepcap("predict", *words, "--rows", 16), "no passes of 16 rows")
     outcome = sweepcap("predict", *words, "--rows", 16, "--extrapolate")
     assert outcome.status == 0
