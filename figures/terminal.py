@@ -72,7 +72,7 @@ def check_table(path: Path | None) -> None:
 
 
 def write_table(path: Path, rows: Sequence[Any]) -> None:
-    """Rows (dataclasses or structs of plain values) as a file of the kind that its ending tells, whole or not at all."""
+    """Rows (dataclasses or structs of plain values) as a file of the kind that its ending tells, or nothing."""
     import polars as pl
 
     frame = pl.DataFrame(msgspec.to_builtins(list(rows)), infer_schema_length=None)

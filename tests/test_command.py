@@ -55,8 +55,8 @@ def calibrated(sweepcap: Program, tiny: Path, recorded: Path, tmp_path: Path) ->
 def test_cap_prints_the_published_cap(sweepcap: Program) -> None:
     assert "12/7 = 1.714" in sweepcap("cap", "--rows", 6).out
     assert "1.429" in sweepcap("cap", "--rows", 6, "--ratio", 1.5).out
-    (line,) = json.loads(sweepcap("cap", "--rows", 6, "--json").out)
-    assert line["exact"] == "12/7"
+    answer = json.loads(sweepcap("cap", "--rows", 6, "--json").out)
+    assert (answer["flat_exact"], answer["break_even_ratio"]) == ("12/7", 6)
 
 
 def test_run_leaves_everything_and_goes_on_from_what_is_there(
