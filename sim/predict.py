@@ -8,12 +8,14 @@ for all loops, so it is left out: seconds and tokens are those behind it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from costmodel.fitlaw import Seen
 from costmodel.passcost import PassCost
 from sim.answers import recorded
 from sim.machine import Pass, State
@@ -153,3 +155,16 @@ def predictions(texts: Sequence[Text], settings: Sequence[Setting], cost: PassCo
         )
         for (name, s), p in made.items()
     ]
+
+
+def drafts_of(texts: Sequence[Text], setting: Setting) -> tuple[list[Seen], float]:
+    """What the drafts of a setting came to over some texts, for `costmodel.fitlaw`: agreements, and the share without.
+
+    A draft is looked at up to its first wrong token, as a verify pass does. Raises ValueError when nothing was drafted.
+    """
+    decode = [record for text in texts for record in walk(text, setting) if record.kind != "prefill"]
+    counts = Counter((record.accepted, record.guessed) for record in decode if record.guessed)
+    if not counts:
+        raise ValueError(f"{setting} drafted nothing over these texts: there is no acceptance to fit")
+    seen = [Seen((1,) * right + (0,) * (right < guessed), times) for (right, guessed), times in sorted(counts.items())]
+    return seen, 1 - sum(counts.values()) / len(decode)

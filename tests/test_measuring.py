@@ -10,12 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from costmodel.fitlaw import fit_iid
 from costmodel.profile import Profile
 from costmodel.rounds import Round, table
 from costmodel.table import Table
 from sim.answers import recorded
 from sim.machine import Pass
-from sim.predict import predict, price, walk
+from sim.predict import drafts_of, predict, price, walk
 from sim.run import Record
 from sim.setting import Setting
 from sim.trace import Text
@@ -201,6 +202,25 @@ def test_a_text_that_left_the_greedy_one_is_replayed_as_it_was_written() -> None
     (cell,) = [c for c in cells if (c.prompt, c.loop, c.baseline) == ("locked", "carry", "greedy")]
     assert cell.n_passes == len(walk(own, SETTINGS[3])) - 1
     assert cell.error == pytest.approx(0, abs=1e-9)
+
+
+def test_an_acceptance_law_is_fitted_to_recorded_texts() -> None:
+    carry = Setting("carry", 6)
+    seen, none = drafts_of([LOCKED, FREE], carry)
+    decode = [r for text in (LOCKED, FREE) for r in walk(text, carry) if r.kind != "prefill"]
+    assert sum(s.times for s in seen) == sum(r.guessed > 0 for r in decode)
+    assert sum(s.times * sum(s.agreements) for s in seen) == sum(r.accepted for r in decode)
+    assert none == pytest.approx(sum(not r.guessed for r in decode) / len(decode))
+    assert fit_iid(seen, none).law.agrees(0, 0) == 1
+    rng = np.random.default_rng(4)
+    # The phrase again and again, each token of it spoiled with 0.3.
+    spoiled = [t if rng.random() < 0.7 else 1000 + i for i, t in enumerate(PHRASE * 400)]
+    rates = [fit_iid(drafts_of([Text(name="s", n_prompt=8, tokens=tuple(spoiled[:n]))], carry)[0]) for n in (400, 3200)]
+    low, high = rates[1].intervals["agree"]
+    assert low < rates[1].law.agrees(0, 0) < high
+    assert high - low < rates[0].intervals["agree"][1] - rates[0].intervals["agree"][0]
+    with pytest.raises(ValueError, match="drafted nothing"):
+        drafts_of([FREE], carry)
 
 
 # --- calibration -----------------------------------------------------------------------------------------------------
