@@ -28,7 +28,7 @@ def check(module: str) -> None:
     """Compare every draft of the module's golden files."""
     for record in RECORDED if module in ("ngram", "base") else ():
         test_drafts_on_whole_histories(record)
-    for record in SUFFIX if module in ("suffix_tree", "tree") else ():
+    for record in SUFFIX if module in ("suffix_tree", "automaton") else ():
         test_suffix_tree_where_no_counts_tie(record)
     for record in LLAMA["results"]:
         if record["drafter"] in RUNS.get(module, ()):

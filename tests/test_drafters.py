@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Sequence
+from itertools import count
 from random import Random
 from typing import Any, Literal
 
@@ -207,10 +209,61 @@ def test_suffix_tree_finds_what_only_an_earlier_answer_says() -> None:
     assert SuffixTree(earlier=[])([5, 1, 2]) == ()
 
 
+def test_hugging_face_drafts_nothing_behind_the_longest_text() -> None:
+    assert DRAFTERS["hf-prompt-lookup"](max_length=4)([1, 2, 3, 4, 1, 2]) == (3, 4)
+    # 1 2 goes on behind it only, so 2 alone is looked for.
+    assert DRAFTERS["hf-prompt-lookup"](max_length=3)([2, 5, 0, 7, 1, 2, 4, 1, 2]) == (5, 0)
+
+
 def test_a_static_cache_gives_a_token_that_the_text_does_not() -> None:
     static = DRAFTERS["llama-lookup"](static=[[1, 2, 3, 1, 2, 3, 9]])
     assert static([7, 1, 2]) == (3, 9)
+    assert static([1, 2]) == (3, 9)
     assert static([7, 8]) == ()
+
+
+# (least followers, least percentage) behind 1 to 4 tokens: common/ngram-cache.cpp, draft_min_sample_size_* and
+# draft_min_percent_*.
+LAX, STRICT = ((2, 66), (2, 50), (1, 50), (1, 50)), ((4, 75), (3, 66), (2, 66), (2, 66))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_lookup_drafts_from_just_enough_on(n: int, dynamic: bool) -> None:
+    least, percent = (STRICT if dynamic else LAX)[n - 1]
+    key, fresh, drafted = list(range(n)), count(100), set()
+    for total in (1, 2, 3, 4, 20, 50, 100):
+        for right in {total, *range(max(percent * total // 100 - 1, 2), min(percent * total // 100 + 3, total))}:
+            text: list[int] = []
+            for i in range(total):
+                text += [next(fresh), *key, 50 if i < right else next(fresh)]
+            for _ in range(2 * total if n > 1 else 0):  # what is shorter goes on in too many ways
+                text += [next(fresh), *key[1:], next(fresh)]
+            tail = [next(fresh), *key]
+            propose = DRAFTERS["llama-lookup"](n_draft=1, dynamic=[text] if dynamic else ())
+            enough = total >= least and 100 * right >= percent * total
+            assert propose(tail if dynamic else text + tail) == ((50,) if enough else ())
+            drafted.add(enough)
+    assert drafted == {True, False}
+
+
+def test_lookup_uses_a_whole_short_text_as_key() -> None:
+    """The longest key decides: what is shorter goes on in two ways equally often, which is not enough."""
+    four = DRAFTERS["llama-lookup"](n_draft=1, dynamic=[[1, 2, 3, 4, 5, 9, 2, 3, 4, 6] * 2])
+    three = DRAFTERS["llama-lookup"](n_draft=1, dynamic=[[2, 3, 4, 5, 8, 3, 4, 6] * 2])
+    assert (four([1, 2, 3, 4]), four([2, 3, 4])) == ((5,), ())
+    assert (three([2, 3, 4]), three([3, 4])) == ((5,), ())
+
+
+@pytest.mark.parametrize(("known", "unknown", "draft"), [(1, 99, ()), (1, 100, (8,)), (2, 150, ()), (2, 200, (8,))])
+def test_a_follower_that_a_static_cache_knows_weighs_a_hundred_times(
+    known: int, unknown: int, draft: tuple[int, ...]
+) -> None:
+    """7 is known and outweighs 8, but is too rare to be drafted; of equal ones the later wins."""
+    fresh, text = count(100), list[int]()
+    for follower in [7] * known + [8] * unknown:
+        text += [next(fresh), 1, 2, follower]
+    assert DRAFTERS["llama-lookup"](n_draft=1, static=[[1, 2, 7]])([*text, next(fresh), 1, 2]) == draft
 
 
 # What llama-server's drafters learn from their drafts.
@@ -235,6 +288,37 @@ def test_a_map_never_drafts_again_for_a_key_that_failed() -> None:
     assert told(propose, text, 7) == [(8, 2, 0), (9, 0, 0), (10, 0, 0), (11, 0, 0), (12, 0, 0)]
     dropped = DRAFTERS["ngram-map-k"](n_key=2, n_draft=2, judged=False)
     assert told(dropped, text, 7)[-1] == (12, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("grown", "draft"),
+    [
+        ([3], ()),  # the pass's own token alone, which nobody drafted, though it is the one drafted
+        ([9, 4], ()),  # a wrong token, be it the greater or the smaller one, ends what is accepted
+        ([0, 4], ()),
+        ([0, 4, 9], ()),
+        ([3, 9], (3,)),
+        ([3, 0], (3,)),
+        ([3, 4], (3,)),
+        ([3, 4, 9], (3, 4)),
+    ],
+)
+def test_a_pass_yields_what_was_accepted_and_one_more(grown: list[int], draft: tuple[int, ...]) -> None:
+    """As long as the last draft held, so long is the key's next one: the key is 1 2, its draft 3 4."""
+    text = Tokens([9, 1, 2, 3, 4, 5, 1, 2, *grown, 9, 9, 1, 2])
+    propose = DRAFTERS["ngram-map-k"](n_key=2, n_draft=2)
+    assert propose(text[:8]) == (3, 4)
+    propose(text[: 8 + len(grown)])
+    assert propose(text) == draft
+
+
+def test_a_text_begins_with_the_first_token_not_given() -> None:
+    """All but the last token of the first text is the prompt; behind it a key is looked for from the next one on."""
+    text = Tokens([5, 1, 2, 3, 4, 1])
+    propose = DRAFTERS["ngram-map-k"](n_key=1, n_draft=1)
+    assert [propose(text[:n]) for n in (0, 1, 6)] == [(), (), (2,)]
+    propose = DRAFTERS["ngram-map-k"](n_key=1, n_draft=1)
+    assert [propose(text[:n]) for n in (2, 6)] == [(), ()]
 
 
 def test_what_was_accepted_is_what_the_text_repeats() -> None:
@@ -309,6 +393,56 @@ def test_ngram_mod_with_collisions(seed: int, prompt: int, n: int, size: int) ->
 
 def test_a_mod_table_of_one_entry() -> None:
     assert Mod(n_key=1, n_draft=2, n_draft_min=0, size=1)([4, 5, 6]) == ()
+
+
+# Parameters.
+
+# As the programs have them; the sources stand in the drafters' docstrings.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "ngram": {"n_max": 3, "n_min": 1, "n_draft": 16, "pick": "latest", "whole": False, "run_on": True},
+    "hf-prompt-lookup": {"n_max": 2, "n_draft": 10, "stops": (), "forbidden": (), "max_length": None},
+    "vllm-ngram": {"n_max": 5, "n_min": 5, "n_draft": 5, "max_length": None},
+    "llama-cpp-python": {"n_max": 2, "n_draft": 10},
+    "pld-original": {"n_max": 3, "n_draft": 10},
+    "llama-lookup": {"n_draft": 3, "dynamic": (), "static": ()},
+    "ngram-simple": {"n_key": 12, "n_draft": 48},
+    "ngram-map-k": {"n_key": 12, "n_draft": 48, "min_hits": 1, "judged": True},
+    "ngram-map-k4v": {"n_key": 12, "n_draft": 48, "min_hits": 1, "judged": True},
+    "ngram-mod": {"n_key": 24, "n_draft": 64, "n_draft_min": 48, "size": 4194304, "judged": True},
+    "ngram-cache": {"n_draft": 8, "dynamic": (), "static": ()},
+    "arctic-suffix": {"depth": 24, "n_draft": None, "factor": 1.0, "offset": 0.0, "least": 0.1, "earlier": None},
+}
+
+
+def test_parameters_are_given_by_name_and_are_the_programs_own_unless_given() -> None:
+    for name, drafter in DRAFTERS.items():
+        parameters = inspect.signature(drafter).parameters.values()
+        assert {p.name: p.default for p in parameters} == DEFAULTS[name]
+        assert {p.kind for p in parameters} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "draft"),
+    [
+        ("ngram", {"n_max": 1, "n_min": 1, "n_draft": 1}, (2,)),
+        ("hf-prompt-lookup", {"n_max": 1, "n_draft": 1}, (2,)),
+        ("vllm-ngram", {"n_max": 1, "n_min": 1, "n_draft": 1}, (2,)),
+        ("llama-cpp-python", {"n_max": 1, "n_draft": 1}, (2,)),
+        ("pld-original", {"n_max": 1, "n_draft": 1}, (2,)),
+        ("llama-lookup", {"n_draft": 1}, (2,)),
+        ("ngram-simple", {"n_key": 1, "n_draft": 1}, (2,)),
+        ("ngram-map-k", {"n_key": 1, "n_draft": 1, "min_hits": 1}, (2,)),
+        ("ngram-map-k4v", {"n_key": 1, "n_draft": 1, "min_hits": 1}, (2,)),
+        ("ngram-mod", {"n_key": 1, "n_draft": 1, "n_draft_min": 0}, (2,)),
+        ("ngram-cache", {"n_draft": 1}, (2,)),
+        ("arctic-suffix", {"depth": 2, "n_draft": 1, "least": 0, "factor": 0, "offset": 1}, (2,)),
+        ("arctic-suffix", {"least": 1}, ()),  # the end of the text is one occurrence that nothing follows
+        ("arctic-suffix", {"depth": 1, "n_draft": 1}, ()),
+        ("arctic-suffix", {"factor": 0, "offset": 0}, ()),
+    ],
+)
+def test_the_least_parameters_are_taken(name: str, least: dict[str, Any], draft: tuple[int, ...]) -> None:
+    assert DRAFTERS[name](**least)([5, 1, 2, 3, 5, 1, 2, 3, 5, 1]) == draft
 
 
 # Bad input.

@@ -53,7 +53,7 @@ class Judged(Drafter):
     nothing to learn.
     """
 
-    def __init__(self, *, judged: bool = True) -> None:
+    def __init__(self, judged: bool) -> None:
         self._is_judged = judged
         super().__init__()
 
@@ -62,7 +62,7 @@ class Judged(Drafter):
 
     def _draft(self, items: list[int], length: int) -> Draft:
         if not self._read:
-            self._begin(items, max(length - 1, 0))
+            self._begin(items, length - 1)  # -1 of no text at all: there is another beginning then
         elif self._last and self._is_judged:
             # A pass yields its accepted tokens and one more.
             self._judge(_agree(self._last, items, self._read, length - 1))

@@ -49,12 +49,9 @@ class Followers:
         """The most frequent token and its count; each that a static cache knows weighs 100 times as there."""
         if weights is None:
             return self.token, self.count
-        token, count, most = self.token, 0, 0
-        for other, n in (self.counts or {self.token: self.count}).items():
-            weight = n * (100 * weights.of(other) or 1)
-            if weight >= most:
-                token, count, most = other, n, weight
-        return token, count
+        counts = self.counts or {self.token: self.count}
+        token = max(reversed(counts), key=lambda other: counts[other] * (100 * weights.of(other) or 1))
+        return token, counts[token]
 
     def of(self, token: int) -> int:
         """How often this token followed."""
@@ -66,7 +63,7 @@ class Followers:
 class Counts(dict[Draft, Followers]):
     """A cache: n-gram to what followed it."""
 
-    def read(self, items: list[int], start: int, stop: int, *, since: int = 0, sizes: Sequence[int] = SIZES) -> None:
+    def read(self, items: list[int], start: int, stop: int, since: int = 0, sizes: Sequence[int] = SIZES) -> None:
         """Count the tokens at `start` up to `stop` behind every n-gram that does not begin before `since`."""
         for i in range(start, stop):
             token = items[i]

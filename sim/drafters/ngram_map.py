@@ -99,6 +99,7 @@ class MapK(Judged):
 
     def _begin(self, items: list[int], prompt: int) -> None:
         self._prompt = prompt
+        self._hashes: list[int] = []  # the bucket of the key at each position
         self._entered = 0  # the last position in the index
         self._buckets: dict[int, int] = {}
         self._keys: dict[Draft, Key] = {}
@@ -110,11 +111,12 @@ class MapK(Judged):
         n, m = self._n_key, self._n_draft
         if length - 1 < 2 * n + m:
             return ()
+        self._hash(items, length - n)
         key = tuple(items[length - n : length])
         last = length - n - m - 2
         fresh = self._fresh(last)
         place = self._match(items, key, last, fresh)
-        self._enter(items, last, fresh)
+        self._enter(last, fresh)
         if not place:
             return ()
         entry = self._keys.setdefault(key, Key())
@@ -134,10 +136,20 @@ class MapK(Judged):
         of_prompt = range(self._prompt - self._n_key - self._n_draft - 1, self._entered, -1)
         return [of_prompt, range(last, max(self._prompt, self._entered), -1)]
 
+    def _hash(self, items: list[int], last: int) -> None:
+        """Hash on to the key at `last`: each from the one before, by the token it loses and the one it gains."""
+        n, hashes = self._n_key, self._hashes
+        if not hashes:
+            hashes.append(_bucket(items[:n]))
+        leaving, value = pow(FACTOR, n, BUCKETS), hashes[-1]
+        for place in range(len(hashes), last + 1):
+            value = (value * FACTOR - items[place - 1] * leaving + items[place + n - 1]) % BUCKETS
+            hashes.append(value)
+
     def _match(self, items: list[int], key: Draft, last: int, fresh: list[range]) -> int:
         """Where the key was: by the index, or else the latest place not in the index yet; 0 for nowhere."""
         n = self._n_key
-        place = self._buckets.get(_bucket(key), 0)
+        place = self._buckets.get(self._hashes[-1], 0)
         if place and place < last and tuple(items[place : place + n]) == key:
             return place
         first = key[0]
@@ -147,10 +159,10 @@ class MapK(Judged):
                     return place
         return 0
 
-    def _enter(self, items: list[int], last: int, fresh: list[range]) -> None:
+    def _enter(self, last: int, fresh: list[range]) -> None:
         for places in fresh:
             for place in places:
-                self._buckets.setdefault(_bucket(items[place : place + self._n_key]), place)
+                self._buckets.setdefault(self._hashes[place], place)
         self._entered = max(last, self._entered)
 
     def _choose(self, items: list[int], key: Draft, entry: Key, place: int) -> Value | None:
@@ -175,33 +187,40 @@ class MapK4V(MapK):
     def _choose(self, items: list[int], key: Draft, entry: Key, place: int) -> Value | None:
         if entry.hits < self._min_hits:
             return None
-        n, m = self._n_key, self._n_draft
+        n = self._n_key
         for i in range(self._listed, place + 1):
             self._places.setdefault(tuple(items[i : i + n]), []).append(i)
         self._listed = max(self._listed, place + 1)
         seen = self._places[key]
         # The peer counts from where it stopped, that place once more included.
-        for i in seen[bisect_left(seen, entry.counted) : bisect_right(seen, place)]:
-            self._count(items, entry, i + n, m)
+        self._count(items, entry, seen[bisect_left(seen, entry.counted) : bisect_right(seen, place)])
         entry.counted = place
         counts = [value.count for value in entry.values]
         most = max(counts)
         best, others = entry.values[counts.index(most)], sum(counts) - most
         return best if most >= 2 * others else None
 
-    def _count(self, items: list[int], entry: Key, place: int, m: int) -> None:
-        for value in entry.values:
-            if items[place : place + m] == items[value.place : value.place + m]:
-                break
-        else:
-            if len(entry.values) == N_VALUES:
-                return
-            value = Value(place, m)
-            entry.values.append(value)
-        value.count = min(value.count + 1, MOST)
+    def _count(self, items: list[int], entry: Key, places: list[int]) -> None:
+        """Count the continuations of the key at these places: of any, but only the first four different ones."""
+        n, m, values = self._n_key, self._n_draft, entry.values
+        known = [items[value.place : value.place + m] for value in values]
+        counts = [value.count for value in values]
+        for place in places:
+            text = items[place + n : place + n + m]
+            for i, other in enumerate(known):  # `index` would search twice, or raise for most of a busy key
+                if text == other:
+                    counts[i] += 1
+                    break
+            else:
+                if len(known) < N_VALUES:
+                    known.append(text)
+                    counts.append(1)
+                    values.append(Value(place + n, m))
+        for value, count in zip(values, counts, strict=True):
+            value.count = min(count, MOST)
 
 
-def _bucket(key: Draft | list[int]) -> int:
+def _bucket(key: list[int]) -> int:
     value = 0
     for token in key:
         value = (value * FACTOR + token) % BUCKETS

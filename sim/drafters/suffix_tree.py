@@ -12,25 +12,27 @@ in the peer's single precision where these are equal.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import inf
+from operator import itemgetter
 from typing import NamedTuple
 
+from sim.drafters.automaton import Automaton, Node, Suffix
 from sim.drafters.base import Draft, Drafter, at_least
-from sim.drafters.tree import Node, Tree
 
 NEAR = 1e-5  # scores nearer than this, as a fraction, are compared in single precision
 SINGLE = struct.Struct("f")
+ROOM = itemgetter(0)
 
 
 class Path(NamedTuple):
-    """A draft and its score, `score / of`; `steps` are the counts passed, each with its number of tokens."""
+    """A draft and its score, `score / of`: `counts` of the strings up to each of its tokens, `of` before them."""
 
     draft: Draft = ()
     score: int = 0
     of: int = 1
-    steps: tuple[tuple[int, int], ...] = ()
+    counts: Sequence[int] = ()
     match: int = 0
 
     @property
@@ -48,46 +50,14 @@ class Path(NamedTuple):
     def rounded(self) -> float:
         """The score in single precision, token by token, which decides between equal ones."""
         score, probability, of = 0.0, 1.0, self.of
-        for count, n_tokens in self.steps:
+        for count in self.counts:
             probability = _single(probability * _single(count / of))
-            for _ in range(n_tokens):
-                score = _single(score + probability)
+            score = _single(score + probability)
             of = count
         return score
 
 
-def path(node: Node, at: int, n_draft: int, least: Fraction, match: int, bar: float = 0) -> Path:
-    """The path most often taken from `at` in a node's label on, until its probability is below `least`.
-
-    An empty one as soon as its score cannot reach `bar`.
-    """
-    of = count = node.count
-    floor, bar = of * least.numerator / least.denominator, bar * of
-    steps: list[tuple[int, int]] = []
-    places: list[tuple[list[int], int, int]] = []
-    score, room, size = 0, n_draft, (node.length or node.size()) - at
-    start = node.start + at
-    while True:
-        if size:
-            if size > room:
-                size = room
-            score += count * size
-            room -= size
-            steps.append((count, size))
-            places.append((node.source.items, start, start + size))
-        head = node.head
-        if head is None or not room:
-            break
-        node, count = head, head.count
-        if count < floor:
-            break
-        if score + count * room < bar:
-            return Path()
-        start, size = node.start, node.length or node.size()
-    draft: list[int] = []
-    for items, start, stop in places:
-        draft += items[start:stop]
-    return Path(tuple(draft), score, of, tuple(steps), match)
+EMPTY = Path()
 
 
 class SuffixTree(Drafter):
@@ -124,9 +94,12 @@ class SuffixTree(Drafter):
                 raise ValueError(f"{name} must be a number between 0 and {most}, not {value}")
         self._depth = depth
         # The peer computes in single precision, hence its 1e-6; a probability such as 0.1 means 1/10.
-        self._rooms = [min(n_draft, depth - m, int(m * factor + offset + 1e-6)) for m in range(depth)]
-        self._order = sorted(range(1, depth), key=lambda match: (-self._rooms[match], -match))
-        self._least = Fraction(least).limit_denominator(1_000_000)
+        rooms = [min(n_draft, depth - m, int(m * factor + offset + 1e-6)) for m in range(depth + 1)]
+        # The most that may be drafted behind suffixes of these lengths, by the shortest's and the longest's.
+        self._rooms = rooms
+        self._most = [[max(rooms[low : high + 1], default=0) for high in range(depth + 1)] for low in range(depth + 1)]
+        ratio = Fraction(least).limit_denominator(1_000_000)
+        self._least, self._of = ratio.numerator, ratio.denominator
         self._earlier = None if earlier is None else [list(text) for text in earlier]
         super().__init__()
 
@@ -135,54 +108,71 @@ class SuffixTree(Drafter):
 
     def _begin(self, items: list[int], prompt: int) -> None:
         self._begun = True
-        self._tree = Tree(self._depth)
-        self._tree.begin(items, 0)
+        self._history = Automaton(self._depth)
+        self._history.begin(0)
         if self._earlier is not None:
-            self._answers = Tree(self._depth)
+            self._answers = Automaton(self._depth)
             for text in self._earlier:
-                self._answers.begin(text, 0)
-                self._answers.read(len(text))
-            self._answers.begin(items, prompt)
+                self._answers.begin(0)
+                self._answers.read(text, len(text))
+            self._answers.begin(prompt)
 
     def _draft(self, items: list[int], length: int) -> Draft:
         if not self._begun:
             self._begin(items, max(length - 1, 0))
-        self._tree.read(length)
-        best = self._of_text()
+        self._history.read(items, length)
+        best = self._best(self._history.suffixes())
         if self._earlier is not None:
-            self._answers.read(length)
-            other = self._of_answers(items[max(length - self._depth, 0) : length])
+            self._answers.read(items, length)
+            other = self._best(self._answers.suffixes_of(items[max(length - self._depth + 1, 1) : length]))
             best = other if other.rounded() > best.rounded() else best
         self.best = best
         return best.draft
 
-    def _of_text(self) -> Path:
-        """The best path behind the text's suffixes, longest drafts first; what cannot win is not walked."""
-        best, bar = Path(), 0.0
-        ends = self._tree.ends
-        for match in self._order:
-            if match > len(ends):
-                continue
-            room, node = self._rooms[match], ends[-match]
+    def _best(self, suffixes: Iterable[Suffix]) -> Path:
+        """The best path behind some suffixes of the text, longest drafts first; what cannot win is not walked.
+
+        Suffixes of one state go on alike, so only the one with the most room is walked.
+        """
+        most, best, bar = self._most, EMPTY, 0.0
+        walks = [(most[low][high], high, node) for node, low, high in suffixes if node.head is not None]
+        walks.sort(key=ROOM, reverse=True)
+        for room, longest, node in walks:
             if room * best.of < bar:
                 break
-            if node.head is not None and node.head.count * room * best.of >= bar * node.count:
-                found = path(node, node.length, room, self._least, match, bar / best.of)
-                if found.beats(best):
-                    best = found
-                    bar = best.score if best.certain else best.score * (1 - NEAR)
+            found = self._walk(node, room, longest, bar / best.of)
+            if found.draft and found.beats(best):
+                best = found
+                bar = best.score if best.certain else best.score * (1 - NEAR)
         return best
 
-    def _of_answers(self, tail: list[int]) -> Path:
-        """The best path behind the suffixes of the text in the tree of answers."""
-        best = Path()
-        for match in range(1, len(tail)):
-            place = self._answers.match(tail[-match:])
-            if place is None:
+    def _walk(self, node: Node, room: int, match: int, bar: float) -> Path:
+        """The path most often taken from a state on, until its probability is below `least`.
+
+        It is the draft of the longest suffix of the state, `match` tokens or fewer, that has room for all of it. An
+        empty one as soon as its score cannot reach `bar`.
+        """
+        of, score = node.count, 0
+        floor, bar = of * self._least / self._of, bar * of
+        draft: list[int] = []
+        counts: list[int] = []
+        head = node.head
+        while head is not None and room:
+            count = head.count
+            if count < floor:
                 break
-            found = path(*place, self._rooms[match], self._least, match)
-            best = best if best.beats(found) else found
-        return best
+            if score + count * room < bar:
+                return EMPTY
+            score += count
+            room -= 1
+            draft.append(head.token)
+            counts.append(count)
+            head = head.head
+        if score < bar:
+            return EMPTY
+        while self._rooms[match] < len(draft):
+            match -= 1
+        return Path(tuple(draft), score, of, counts, match)
 
 
 def _single(value: float) -> float:
