@@ -91,10 +91,11 @@ checkpoint=0, guessed=0, accepted=0)
     ) -> State:
         """The state before the first pass: a prompt, nothing cached, `n_tokens` to come.
 
+        The prompt is copied: each run writes a list of its own, by which a drafter tells runs apart.
         Raises ValueError for an empty prompt, a negative number of tokens, and for anything in the prompt or
         among the stop tokens that is no token id, or is outside a vocabulary of `n_vocab` where one is given.
         """
-        tokens, stops = Tokens(prompt), frozenset(stops)
+        tokens, stops = Tokens(list(prompt)), frozenset(stops)
         if not tokens:
             raise ValueError("the prompt is empty: a model needs at least one token to answer")
         if n_tokens < 0:

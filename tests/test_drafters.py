@@ -14,9 +14,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from sim.answers import recorded
 from sim.drafters import DRAFTERS, NGram
+from sim.drafters.automaton import Automaton
 from sim.drafters.ngram_mod import Mod
 from sim.drafters.suffix_tree import SuffixTree
+from sim.loops import LOOPS
+from sim.machine import State
+from sim.run import Record, run
 from sim.tokens import Tokens
 
 texts = st.lists(st.integers(0, 2), min_size=1, max_size=40)
@@ -77,6 +82,27 @@ def test_nothing_is_remembered_from_one_run_to_the_next(
     # The same list, from a shorter prefix on, is a new run as well.
     propose(again)
     assert [propose(again[:n]) for n in range(min(start, len(again)), len(again) + 1, stride)] == first
+
+
+@pytest.mark.parametrize("name", sorted(DRAFTERS))
+def test_two_runs_of_one_prompt_do_not_meet_in_a_drafter(name: str) -> None:
+    """The second run asks later for its first draft, where it could pass for the first one's continuation."""
+    ids = [2, 0, 1, 2, 0, 1, 0, 0, 1, 2, 0, 1, 2, 0, 0, 1, 2, 0]
+    prompt, answers = Tokens(ids[:12]), recorded(ids)
+
+    def shapes(propose: Any, n_unheard: int) -> list[Record]:
+        def late(tokens: Tokens) -> Sequence[int]:
+            return propose(tokens) if len(tokens) > n_unheard else ()
+
+        state, records = run(LOOPS["carry"](late, 4), State.start(prompt, 6), lambda pass_: (answers(pass_), 0.0))
+        assert state.tokens == ids
+        return records
+
+    propose = make(name)
+    for n_unheard in (0, 13, 14, 15, 16, 17):
+        for n_first in range(13, 18):
+            propose(State.start(prompt, 6).tokens.extended(ids[12:n_first]))
+            assert shapes(propose, n_unheard) == shapes(make(name), n_unheard)
 
 
 @pytest.mark.parametrize("name", sorted(DRAFTERS))
@@ -201,6 +227,33 @@ def test_suffix_tree_with_earlier_answers(
     mine = best_path(ids, Occurrences([ids], depth), depth, 1.0, 0.1)
     theirs = best_path(ids, Occurrences([*earlier, ids[prompt:]], depth), depth, 1.0, 0.1)
     assert list(propose(text)) == max(mine, theirs, key=lambda path: path[0])[1]
+
+
+@given(st.lists(texts, min_size=1, max_size=3), st.integers(1, 6))
+def test_an_automaton_counts_every_substring(many: list[list[int]], depth: int) -> None:
+    """A state is all suffixes of equal count; it goes on to every follower, most often to its head."""
+    automaton, counted = Automaton(depth), Occurrences(many, depth)
+    for text in many:
+        automaton.begin(0)
+        automaton.read(text, len(text))
+    for string, n in counted.counts.items():
+        node, low, high = next(automaton.suffixes_of(string))
+        assert (node.token, node.count, high) == (string[-1], n, len(string))
+        same = [m for m in range(1, high + 1) if counted.counts[string[-m:]] == n]
+        assert same == list(range(low, high + 1))
+        followers = {token: n for n, token in counted.followers(string)}
+        if high < depth:
+            assert {t: child.count for t in range(3) if (child := node.child(t))} == followers
+            assert (node.head.count if node.head else 0) == max(followers.values(), default=0)
+    last = many[-1][-depth:]
+    chain = [(node, low, high) for node, low, high in automaton.suffixes()]
+    assert chain == list(automaton.suffixes_of(last))
+    assert [high for _, _, high in chain][:1] == [len(last)]
+
+
+def test_of_equally_frequent_tokens_the_one_that_got_there_first_is_drafted() -> None:
+    assert SuffixTree()([1, 2, 8, 1, 3, 9, 1]) == (2,)
+    assert SuffixTree()([1, 2, 8, 1, 3, 9, 1, 3, 7, 1, 2, 6, 1]) == (3,)
 
 
 def test_suffix_tree_finds_what_only_an_earlier_answer_says() -> None:

@@ -16,6 +16,7 @@ from sim.drafters import NGram
 from sim.loops import LOOPS, replay
 from sim.machine import Pass, State, next_pass, step
 from sim.run import Record, kind, run
+from sim.tokens import Tokens
 from tests.judge import agree, babble, small_texts, small_worlds
 from tests.quick import START, WRONG, facts
 
@@ -173,6 +174,15 @@ def test_values_cannot_be_changed() -> None:
     assert (again, hash(again)) == (START, hash(START))
     assert START.due == (1, 2)
     assert (START.remaining, START.prefilling, START.ended) == (3, True, False)
+
+
+def test_a_run_has_a_list_of_its_own() -> None:
+    prompt = Tokens([1, 2])
+    one, other = State.start(prompt, 3), State.start(prompt, 3)
+    assert not one.tokens.shares(prompt)
+    assert not one.tokens.shares(other.tokens)
+    prompt.items[0] = 9  # against the rules, and yet
+    assert (one, other) == (START, START)
 
 
 def test_an_unknown_answer_may_end_an_overrun_text_only() -> None:
