@@ -53,7 +53,7 @@ class Automaton:
 
     def __init__(self, depth: int) -> None:
         self._depth = depth
-        self._root = self._end = Node(-1, 0, None)
+        self._root = self._end = Node(0, 0, None)  # the empty string, whose token nobody asks for
 
     def begin(self, start: int) -> None:
         """A further text, to be read from `start` on."""
