@@ -194,6 +194,13 @@ def equivalents() -> dict[tuple[str, str, str], str]:
     return {(m["module"], m["was"], m["now"]): m["why"] for m in listed}
 
 
+def write(module: str, found: list[int]) -> None:
+    """Keep a module's figures, and write the page's section anew."""
+    figures = (json.loads(FIGURES.read_text()) if FIGURES.exists() else {}) | {module: found}
+    FIGURES.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n")
+    write_section(PAGE, "mutate", report(figures))
+
+
 def main() -> None:
     """Parse, mutate, print, write."""
     parser = argparse.ArgumentParser(description="Mutation tests of the machine, the loops and the drafters.")
@@ -207,28 +214,24 @@ def main() -> None:
     hypothesis.settings.register_profile("mutants", database=None, deadline=None, phases=phases)
     hypothesis.settings.load_profile("mutants")
     known = equivalents()
-    figures: dict[str, list[int]] = {}
     holes: list[Mutant] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), auto_refresh=False) as bar:  # no thread beside the forks
         for module, tests in todo.items():
-            task, survived = bar.add_task(module, total=None), 0
+            task, figures, explained = bar.add_task(module, total=None), [0, 0, 0], len(holes)
             for n_done, n, seconds, mutant in mutate(module, tests, quick=given.quick):
                 bar.update(task, completed=n_done, total=n, refresh=True)
-                figures[module] = [n, survived, round(seconds)]
+                figures[0], figures[2] = n, round(seconds)
                 if mutant is not None and mutant.survived:
-                    survived += 1
-                    figures[module][1] = survived
+                    figures[1] += 1
                     if (mutant.module, mutant.was, mutant.now) not in known:
                         holes.append(mutant)
                         print(mutant, flush=True)
-            print(f"{module}: {figures[module][0]} mutants, {survived} survived", flush=True)
+            print(f"{module}: {figures[0]} mutants, {figures[1]} survived", flush=True)
+            if len(holes) == explained and not given.quick:
+                write(module, figures)
     if holes:
         raise SystemExit(f"{len(holes)} mutants survived and are not explained")
-    if not given.quick:
-        figures = (json.loads(FIGURES.read_text()) if FIGURES.exists() else {}) | figures
-        FIGURES.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n")
-        write_section(PAGE, "mutate", report(figures))
 
 
 if __name__ == "__main__":
