@@ -46,6 +46,8 @@ mutate: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.costmodel
 	$(BIN)/python -m benchmarks.drafters
+	$(BIN)/python -m benchmarks.replay
+	$(BIN)/python -m benchmarks.sweep
 
 # Pages that a command writes from the code and from data in the repository.
 docs: $(READY)

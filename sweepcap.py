@@ -52,6 +52,8 @@ ProfileFile = Annotated[Path, typer.Option("--profile", help="Pass costs (sweepc
 ModelSpec = Annotated[str | None, typer.Option("--model-spec", help="A listed model's name, or a GGUF's shapes.")]
 Prompts = Annotated[Path | None, typer.Option("--prompts", help='JSON lines {"name": ..., "prompt": ...}.')]
 Context = Annotated[int | None, typer.Option("--context", min=1, help="Context length; as long as needed without it.")]
+Extrapolate = Annotated[bool, typer.Option("--extrapolate", help="Also price passes that were not measured.")]
+Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores without it.")]
 Blocks = Annotated[int | None, typer.Option("--blocks", min=1, help="Blocks; each runs all settings over all prompts.")]
 
 
@@ -186,9 +188,7 @@ def predict(
     loop: Loops = None,
     rows: Rows = None,
     tokens: Annotated[int, typer.Option("--tokens", min=1, help="Tokens, with --acceptance.")] = 256,
-    extrapolate: Annotated[
-        bool, typer.Option("--extrapolate", help="Also price passes that were not measured.")
-    ] = False,
+    extrapolate: Extrapolate = False,
     past: Annotated[int, typer.Option("--past", min=0, help="Cached tokens to begin with, with --acceptance.")] = 0,
     table: TableFile = None,
     as_json: Json = False,
@@ -424,7 +424,159 @@ def import_cost(
         _show_costs(made.profile, out)
 
 
+@imports.command("texts")
+def import_texts(
+    file: Annotated[Path, typer.Argument(help="Plain text, JSON lines of token ids, or a chat log (JSON lines).")],
+    out: Out = Path("texts.jsonl"),
+    model: Annotated[
+        Path | None, typer.Option("--model", help="The GGUF whose tokenizer reads text and chats.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option("--as", help="text, ids or chat; seen from the file without it.")] = None,
+    prompt_tokens: Annotated[
+        int | None, typer.Option("--prompt-tokens", min=1, help="Where ids do not say, and in plain text (64).")
+    ] = None,
+    characters: Annotated[int, typer.Option("--characters", min=1, help="Of a piece of plain text.")] = 16_384,
+    skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave broken lines out, and count them.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make recorded texts of what you have: a line or a piece at a time, whatever the size."""
+    from figures.terminal import emit, emit_json, progress, say
+    from validate.imported import import_texts as imported
+
+    with progress() as advance:
+        made = imported(
+            file,
+            out,
+            model,
+            kind=kind,
+            n_prompt=prompt_tokens,
+            n_characters=characters,
+            skip_broken=skip_broken,
+            advance=advance,
+        )
+    for note in _origin("imported"):
+        say(note)
+    if as_json:
+        emit_json(made)
+    else:
+        skipped = f", {made.n_skipped:,} broken lines left out" if made.n_skipped else ""
+        emit(f"{made.n_texts:,} texts of {made.n_tokens:,} tokens in {out}{skipped}")
+
+
+@app.command()
+def sweep(
+    profile: Annotated[list[Path] | None, typer.Option("--profile", help="Pass costs; again for more.")] = None,
+    texts: Annotated[list[Path] | None, typer.Option("--texts", help="Recorded texts; again for more files.")] = None,
+    grid: Annotated[Path | None, typer.Option("--grid", help="The same and what follows, from a TOML file.")] = None,
+    loop: Loops = None,
+    rows: Annotated[str | None, typer.Option("--rows", help='R: "6", "2..8" or "2,4,8..12".')] = None,
+    drafter: Annotated[
+        list[str] | None, typer.Option("--drafter", help='"ngram n_max=2..4 pick=latest,earliest"; again for more.')
+    ] = None,
+    prompt: Annotated[list[str] | None, typer.Option("--prompt", help="Only the text of this name; again.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help='greedy, another loop, or "carry rows=11 hf-prompt-lookup".')
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A .parquet, .csv or .json table.")] = None,
+    by_prompt: Annotated[bool, typer.Option("--by-prompt", help="A row for each prompt too.")] = False,
+    bounds: Annotated[
+        bool, typer.Option("--bounds/--no-bounds", help="What the best choice of rows could gain.")
+    ] = True,
+    workers: Workers = None,
+    scheduler: Annotated[str | None, typer.Option("--scheduler", help="A Dask scheduler's address.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="The most settings.")] = 1_000_000,
+    extrapolate: Extrapolate = False,
+    as_json: Json = False,
+) -> None:
+    """Every combination of loops, R and drafters over recorded texts, as a table; a stopped sweep goes on."""
+    from figures.meter import meter
+    from figures.sweep import save, show
+    from figures.terminal import check_table, emit_json, say
+    from sim.grid import GridFile, load
+    from sim.grid import grid as all_of
+    from sim.summary import frame, with_baselines
+    from sim.sweep import Work
+    from validate.journal import forget
+    from validate.sweeping import profile_names, rows_of, swept, texts_of
+
+    told = load(grid) if grid else GridFile()
+    profiles, files = profile or [*map(Path, told.profiles)], texts or [*map(Path, told.texts)]
+    if not profiles or not files:
+        raise ValueError("say what to sweep over: --profile FILE and --texts FILE, or --grid FILE with both in it")
+    check_table(out)
+    costs = [_profile(path, extrapolate) for path in profiles]
+    header, recorded = texts_of(files, prompt or told.prompts, costs)
+    many_rows, patterns = rows_of(rows or told.rows or 6), drafter or told.drafters or ["ngram"]
+    made = all_of(loop or told.loops or STUDY, many_rows, patterns, limit)
+    base = baseline or told.baseline or "greedy"
+    work = Work(with_baselines(made.settings, base), tuple(recorded), tuple(c.cost for c in costs), bounds)
+    for note in (*_origin(header.source), *(caveat for cost in costs for caveat in cost.caveats), *made.left_out):
+        say(note)
+    with meter("settings x texts") as advance:
+        result = swept(work, out, n_workers=workers, scheduler=scheduler, advance=advance, say=say)
+    table = frame(result, made.settings, base, profile_names(profiles), by_prompt)
+    if out:
+        save(table, out)
+        forget(out)
+    if as_json:
+        emit_json({"baseline": base, "settings": table.to_dicts()})
+    else:
+        show(table, base, out)
+
+
+@app.command()
+def advise(
+    profile: ProfileFile,
+    texts: Texts,
+    loop: Loops = None,
+    rows: Annotated[
+        str | None, typer.Option("--rows", help='R to choose from: "2..8"; all that the profile covers.')
+    ] = None,
+    drafter: Annotated[
+        list[str] | None, typer.Option("--drafter", help="Drafters to choose from, as in `sweep`; again for more.")
+    ] = None,
+    today: Annotated[
+        str | None, typer.Option("--today", help='What you run now: "carry rows=11 hf-prompt-lookup".')
+    ] = None,
+    workers: Workers = None,
+    extrapolate: Extrapolate = False,
+    as_json: Json = False,
+) -> None:
+    """The best loop, R and drafter for these texts on this machine, how sure that is, and the flags to get it."""
+    from figures.advice import show
+    from figures.meter import meter
+    from figures.terminal import emit_json, say
+    from sim.advise import DRAFTERS, LOOPS, candidates, cost_draws, covered_rows
+    from sim.advise import advise as advised
+    from sim.grid import grid, numbers
+    from sim.setting import Setting
+    from sim.sweep import Work
+    from validate.sweeping import swept, texts_of
+
+    costs = _profile(profile, extrapolate)
+    header, recorded = texts_of([texts], [], [costs])
+    many_rows = numbers(rows) if rows else covered_rows(costs)
+    now = Setting.parse(today) if today else None
+    settings = candidates(grid(loop or LOOPS, many_rows, drafter or DRAFTERS).settings, many_rows, now)
+    for note in (*_origin(header.source), *costs.caveats):
+        say(note)
+    with meter("settings x texts") as advance:
+        result = swept(Work(settings, tuple(recorded), (costs.cost,)), n_workers=workers, advance=advance, say=say)
+    advice = advised(result, now, cost_draws(costs))
+    if as_json:
+        emit_json(advice)
+    else:
+        show(advice)
+
+
 # --- what the commands share -----------------------------------------------------------------------------------------
+
+
+def _origin(source: str) -> tuple[str, ...]:
+    """What to say of texts that the model did not write under this program's eyes."""
+    if source == "recorded":
+        return ()
+    return ("the texts come from elsewhere: what is predicted from them holds as far as this model writes such texts",)
 
 
 def _settings(loops: Sequence[str] | None, rows: Sequence[int] | None) -> tuple[Setting, ...]:
@@ -445,27 +597,35 @@ def _pairs(words: Sequence[str] | None) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words or ())
 
 
+def _profile(path: Path, extrapolate: bool) -> Profile:
+    """The profile in a file, which prices what was not measured too, with the caveat of it, if that is asked for."""
+    from dataclasses import replace
+
+    import msgspec
+
+    from costmodel.profile import load
+
+    costs = load(path)
+    if not extrapolate:
+        return costs
+    rows = ", ".join(map(str, costs.cost.n_rows))
+    caveat = f"rows other than {rows} and other lengths are extrapolated, not measured"
+    cost = replace(costs.cost, extrapolate=True)
+    return msgspec.structs.replace(costs, cost=cost, caveats=(*costs.caveats, caveat))
+
+
 def _cost(
     profile: Path | None, model_spec: str | None, device: str | None, weights: str, extrapolate: bool
 ) -> tuple[PassCost, tuple[str, ...]]:
     """The pass cost asked for, and what must be said with every number derived from it."""
-    from dataclasses import replace
-
     from costmodel.ask import described_cost
-    from costmodel.profile import load as load_profile
     from figures.terminal import say
 
     if profile is not None and model_spec is None and device is None:
-        costs = load_profile(profile)
+        costs = _profile(profile, extrapolate)
         for caveat in costs.caveats:
             say(caveat)
-        if not extrapolate:
-            return costs.cost, costs.caveats
-        caveat = (
-            f"rows other than {', '.join(map(str, costs.cost.n_rows))} and other lengths are extrapolated, not measured"
-        )
-        say(caveat)
-        return replace(costs.cost, extrapolate=True), (*costs.caveats, caveat)
+        return costs.cost, costs.caveats
     if profile is None and model_spec is not None and device is not None:
         return described_cost(model_spec, device, weights), ()
     raise ValueError("say what a pass costs: --profile FILE, or --model-spec NAME and --device NAME")

@@ -20,12 +20,19 @@ from costmodel.passcost import PassCost
 from sim.answers import recorded
 from sim.machine import Pass, State
 from sim.run import Record, run
-from sim.setting import Setting
+from sim.setting import Setting, is_pure
 from sim.trace import Text
+
+LONG = 200_000
+"""Tokens from which the compiled walk is quicker, the time to load it included."""
 
 
 def walk(text: Text, setting: Setting) -> list[Record]:
     """The passes that a setting takes over a recorded text, the prefill first; they cost nothing yet."""
+    if text.n_tokens > LONG and is_pure(setting.drafter):
+        from sim.replay import drafts, passes
+
+        return passes(drafts(text, setting.drafter), setting.loop, setting.rows)
     answers = recorded(text.tokens)
 
     def engine(pass_: Pass) -> tuple[Sequence[int], float]:

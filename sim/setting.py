@@ -17,6 +17,8 @@ from sim.loops import LOOPS
 from sim.machine import Loop
 
 DEFAULT_DRAFTER = "ngram"
+IMPURE = frozenset({"ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"})
+"""Drafters that learn from what became of their drafts, or from when they were asked: each loop has its own drafts."""
 
 Value: TypeAlias = int | float | str
 
@@ -88,6 +90,11 @@ def parse_drafter(words: str) -> tuple[str, dict[str, Value]]:
             )
         values[key] = _value(value)
     return name, values
+
+
+def is_pure(words: str) -> bool:
+    """Whether a drafter in words is a function of the text alone."""
+    return parse_drafter(words)[0] not in IMPURE
 
 
 def parameters(drafter: str) -> dict[str, object]:
