@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= out
 
-.PHONY: run test check peers prove mutate bench docs published clean
+.PHONY: run test check peers peers-native shapes prove mutate bench docs published clean
 .DELETE_ON_ERROR:
 
 run: $(READY)
@@ -49,9 +49,29 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.replay
 	$(BIN)/python -m benchmarks.sweep
 
+# llama-bench, built from the same source package as the library (about 10 minutes on 2 cores; needs cmake), and compared.
+NATIVE := build/native
+LLAMA := llama-cpp-python==0.3.36
+$(NATIVE)/bin/llama-bench: | $(READY)
+	@command -v cmake >/dev/null || { echo "llama-bench is built with cmake: apt-get install cmake"; exit 1; }
+	mkdir -p $(NATIVE)
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary llama-cpp-python --dest $(NATIVE) $(LLAMA)
+	tar xzf $(NATIVE)/llama_cpp_python-*.tar.gz -C $(NATIVE)
+	cmake -S $(NATIVE)/llama_cpp_python-*/vendor/llama.cpp -B $(NATIVE) -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
+	  -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_UI=OFF -DLLAMA_OPENSSL=OFF
+	cmake --build $(NATIVE) --target llama-bench --parallel 2
+
+peers-native: $(READY) $(NATIVE)/bin/llama-bench
+	$(BIN)/python -m benchmarks.native $(NATIVE)/bin/llama-bench
+
+# What a shape-only model's passes cost against the real one's: about 10 minutes on a quiet machine.
+shapes: $(READY)
+	$(BIN)/python -m benchmarks.shapes docs/shapes.md
+
 # Pages that a command writes from the code and from data in the repository.
 docs: $(READY)
 	$(BIN)/python -m docs.write_loops
+	$(BIN)/python -m docs.write_cases
 
 published: $(READY)
 	$(BIN)/python -m validate.published docs/published.md

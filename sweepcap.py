@@ -19,6 +19,7 @@ import typer
 if TYPE_CHECKING:
     from costmodel.passcost import PassCost
     from costmodel.profile import Profile
+    from sim.penalties import Penalties
     from sim.setting import Setting
     from validate.comparison import Comparison
     from validate.runs import Run
@@ -52,6 +53,11 @@ ProfileFile = Annotated[Path, typer.Option("--profile", help="Pass costs (sweepc
 ModelSpec = Annotated[str | None, typer.Option("--model-spec", help="A listed model's name, or a GGUF's shapes.")]
 Prompts = Annotated[Path | None, typer.Option("--prompts", help='JSON lines {"name": ..., "prompt": ...}.')]
 Context = Annotated[int | None, typer.Option("--context", min=1, help="Context length; as long as needed without it.")]
+RepeatPenalty = Annotated[float, typer.Option("--repeat-penalty", help="Divides the logits of tokens seen; 1: none.")]
+FrequencyPenalty = Annotated[float, typer.Option("--frequency-penalty", help="Less, for each time a token was seen.")]
+PresencePenalty = Annotated[float, typer.Option("--presence-penalty", help="Less, for a token that was seen.")]
+GpuLayers = Annotated[int, typer.Option("--gpu-layers", min=0, help="Layers that a GPU takes, where there is one.")]
+LastN = Annotated[int, typer.Option("--repeat-last-n", help="Tokens the penalties look back on; -1: all.")]
 Extrapolate = Annotated[bool, typer.Option("--extrapolate", help="Also price passes that were not measured.")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores without it.")]
 Blocks = Annotated[int | None, typer.Option("--blocks", min=1, help="Blocks; each runs all settings over all prompts.")]
@@ -68,7 +74,12 @@ def run(
     tokens: Annotated[int | None, typer.Option("--tokens", min=1, help="Tokens for each prompt.")] = None,
     blocks: Blocks = None,
     minutes: Annotated[float | None, typer.Option("--minutes", help="Start no block that would end later.")] = None,
+    repeat: RepeatPenalty = 1.0,
+    frequency: FrequencyPenalty = 0.0,
+    presence: PresencePenalty = 0.0,
+    last_n: LastN = 64,
     n_threads: Threads = None,
+    gpu_layers: GpuLayers = 0,
     as_json: Json = False,
 ) -> None:
     """Record, calibrate, measure, compare and report, all in one folder; a stopped run goes on where it was."""
@@ -84,12 +95,14 @@ def run(
     plan = Plan(
         _settings(loop, rows), tokens or (48 if quick else 128), blocks or (2 if quick else 6), 2 if quick else 4
     )
+    penalties = _penalties(repeat, frequency, presence, last_n)
     limit = 60 * (minutes or (1.7 if quick else 9.8))
     with progress() as advance:
-        header, texts = recorded_or_loaded(out / "texts.jsonl", path, asked, plan.n_tokens, n_cores, advance)
+        header, texts = recorded_or_loaded(out / "texts.jsonl", path, asked, plan.n_tokens, n_cores, advance, penalties)
         timed(
             path, out / "runs.jsonl", header, texts, plan, n_cores,
-            rounds_file=out / "calibration.jsonl", limit_seconds=limit, advance=advance, say=say,
+            rounds_file=out / "calibration.jsonl", limit_seconds=limit, n_gpu_layers=gpu_layers,
+            advance=advance, say=say,
         )  # fmt: skip
     session = _finish(out, shlex.join(["sweepcap", *sys.argv[1:]]))
     _show(session.comparison, session.profile, session.runs, as_json)
@@ -108,6 +121,7 @@ def calibrate(
     context: Annotated[int, typer.Option("--context", min=32, help="Cover cached lengths up to this.")] = 512,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds over the whole grid.")] = 8,
     n_threads: Threads = None,
+    gpu_layers: GpuLayers = 0,
     as_json: Json = False,
 ) -> None:
     """Measure what a pass costs by rows and cached length, with intervals."""
@@ -120,7 +134,16 @@ def calibrate(
     check_writable(out)
     given = load_texts(texts)[1] if texts else []
     with progress() as advance:
-        profile = measured(path, given, n_cores, context=context, max_rows=rows, n_rounds=rounds, advance=advance)
+        profile = measured(
+            path,
+            given,
+            n_cores,
+            context=context,
+            max_rows=rows,
+            n_rounds=rounds,
+            n_gpu_layers=gpu_layers,
+            advance=advance,
+        )
     _write_json(out, profile)
     if as_json:
         emit_json(profile)
@@ -148,7 +171,12 @@ def record(
     out: Out = Path("texts.jsonl"),
     tokens: Annotated[int, typer.Option("--tokens", min=1, help="Tokens for each prompt.")] = 128,
     context: Context = None,
+    repeat: RepeatPenalty = 1.0,
+    frequency: FrequencyPenalty = 0.0,
+    presence: PresencePenalty = 0.0,
+    last_n: LastN = 64,
     n_threads: Threads = None,
+    gpu_layers: GpuLayers = 0,
     as_json: Json = False,
 ) -> None:
     """Record the model's greedy text behind each prompt: what predictions are made from."""
@@ -159,9 +187,10 @@ def record(
 
     asked = load_prompts(prompts)
     path, n_cores = _model(model), _threads(n_threads)
+    penalties = _penalties(repeat, frequency, presence, last_n)
     check_writable(out)
     with progress() as advance:
-        header, texts = record_texts(path, asked, tokens, n_cores, context, advance)
+        header, texts = record_texts(path, asked, tokens, n_cores, context, advance, penalties, gpu_layers)
     write(out, dumps(header, texts))
     if as_json:
         shown = [{"name": t.name, "n_prompt": t.n_prompt, "n_tokens": t.n_tokens} for t in texts]
@@ -172,6 +201,27 @@ def record(
             ("prompt", "prompt tokens", "tokens"),
             [(t.name, t.n_prompt, t.n_tokens) for t in texts],
         )
+
+
+@app.command("model")
+def make_model(
+    model: Model = None,
+    shape: Annotated[str | None, typer.Option("--shape", help="A listed model's shapes with random weights.")] = None,
+    quant: Annotated[str, typer.Option("--quant", help="F32, F16, BF16, Q8_0, Q4_0, Q4_K, ...")] = "Q8_0",
+    as_json: Json = False,
+) -> None:
+    """Make a model in another quantisation, or one of known shapes, and print its path (for --model)."""
+    from figures.terminal import emit, emit_json
+    from validate.models import requantised
+    from validate.shapes import shape_only
+
+    if shape is not None and model is not None:
+        raise ValueError("--model and --shape both say what to make: give one of them")
+    path = requantised(_model(model), quant) if shape is None else shape_only(shape, quant)
+    if as_json:
+        emit_json({"model": str(path), "bytes": path.stat().st_size})
+    else:
+        emit(str(path))
 
 
 @app.command()
@@ -226,7 +276,7 @@ def _predict_texts(
     header, recorded = load_texts(texts)
     if profile is not None:
         check_same_model(load_profile(profile), header)
-    lines = predictions(recorded, _settings(loop, rows), cost)
+    lines = predictions(recorded, _settings(loop, rows), cost, replays=header.replays)
     if table:
         write_table(table, lines)
     if as_json:
@@ -267,7 +317,14 @@ def measure(
     loop: Loops = None,
     rows: Rows = None,
     blocks: Blocks = None,
+    repeat: Annotated[float | None, typer.Option("--repeat-penalty", help="That of the texts without it.")] = None,
+    frequency: Annotated[
+        float | None, typer.Option("--frequency-penalty", help="That of the texts without it.")
+    ] = None,
+    presence: Annotated[float | None, typer.Option("--presence-penalty", help="That of the texts without it.")] = None,
+    last_n: Annotated[int | None, typer.Option("--repeat-last-n", help="That of the texts without it.")] = None,
     n_threads: Threads = None,
+    gpu_layers: GpuLayers = 0,
     as_json: Json = False,
 ) -> None:
     """Time loops on the model that wrote the texts, in ABBA blocks, every pass kept."""
@@ -275,13 +332,22 @@ def measure(
     from sim.trace import load as load_texts
     from validate.measure import Plan
     from validate.measure import measure as timed
+    from validate.record import check_same_penalties
     from validate.runs import load as load_runs
 
     path, n_cores = _model(model), _threads(n_threads)
     header, recorded = load_texts(texts)
+    kept = header.penalties
+    asked = _penalties(
+        kept.repeat if repeat is None else repeat,
+        kept.frequency if frequency is None else frequency,
+        kept.presence if presence is None else presence,
+        kept.last_n if last_n is None else last_n,
+    )
+    check_same_penalties(asked, kept, str(texts))
     plan = Plan(_settings(loop, rows), max(t.n_tokens for t in recorded), blocks or 8)
     with progress() as advance:
-        timed(path, out, header, recorded, plan, n_cores, advance=advance, say=say)
+        timed(path, out, header, recorded, plan, n_cores, n_gpu_layers=gpu_layers, advance=advance, say=say)
     head, runs = load_runs(out)
     if as_json:
         emit_json({"header": head, "runs": runs})
@@ -509,7 +575,9 @@ def sweep(
     many_rows, patterns = rows_of(rows or told.rows or 6), drafter or told.drafters or ["ngram"]
     made = all_of(loop or told.loops or STUDY, many_rows, patterns, limit)
     base = baseline or told.baseline or "greedy"
-    work = Work(with_baselines(made.settings, base), tuple(recorded), tuple(c.cost for c in costs), bounds)
+    work = Work(
+        with_baselines(made.settings, base), tuple(recorded), tuple(c.cost for c in costs), bounds, header.replays
+    )
     for note in (*_origin(header.source), *(caveat for cost in costs for caveat in cost.caveats), *made.left_out):
         say(note)
     with meter("settings x texts") as advance:
@@ -561,7 +629,8 @@ def advise(
     for note in (*_origin(header.source), *costs.caveats):
         say(note)
     with meter("settings x texts") as advance:
-        result = swept(Work(settings, tuple(recorded), (costs.cost,)), n_workers=workers, advance=advance, say=say)
+        work = Work(settings, tuple(recorded), (costs.cost,), replays=header.replays)
+        result = swept(work, n_workers=workers, advance=advance, say=say)
     advice = advised(result, now, cost_draws(costs))
     if as_json:
         emit_json(advice)
@@ -587,6 +656,15 @@ def _settings(loops: Sequence[str] | None, rows: Sequence[int] | None) -> tuple[
     made = [Setting(name, n) for n in rows or [6] for name in names]
     # Greedy has one row whatever R is: one setting of it is enough.
     return tuple(s for i, s in enumerate(made) if s.loop != "greedy" or i == 0)
+
+
+def _penalties(repeat: float, frequency: float, presence: float, last_n: int) -> Penalties:
+    """The sampler penalties asked for; none at all where nothing would come of them."""
+    from sim.penalties import NONE
+    from sim.penalties import Penalties as Made
+
+    made = Made(repeat=repeat, frequency=frequency, presence=presence, last_n=last_n)
+    return made if made.counts_tokens else NONE
 
 
 def _pairs(words: Sequence[str] | None) -> dict[str, str]:

@@ -7,15 +7,14 @@ dense.
 
 from __future__ import annotations
 
-import re
 import struct
 from pathlib import Path
 from typing import Any
 
+from costmodel.ggufheader import check_model, parts
 from costmodel.specs import ModelSpec
 
 LOOKED_UP = ("token_embd.weight", "per_layer_token_embd.weight")
-PART = re.compile(r"^(.*-)(\d{5})-of-(\d{5})\.gguf$")
 
 
 def read_spec(path: Path) -> ModelSpec:
@@ -24,18 +23,11 @@ def read_spec(path: Path) -> ModelSpec:
     Raises ValueError, naming the file, when it is not a whole GGUF model, when a part is missing, or when a
     tensor's type is unknown.
     """
-    readers = [_reader(part) for part in _parts(path)]
+    check_model(path)
+    readers = [_reader(part) for part in parts(path)]
     fields = readers[0].fields
     architecture = _value(fields, "general.architecture")
-    if architecture is None:
-        raise ValueError(f"{path} names no architecture: it is not a model")
-    if int(_value(fields, "split.count", 1)) > len(readers):
-        raise ValueError(
-            f"{path} holds one part of a model that is in {_value(fields, 'split.count')} parts: name the first"
-        )
     tensors = {tensor.name: tensor for reader in readers for tensor in reader.tensors}
-    if not any(name.startswith("blk.") for name in tensors):
-        raise ValueError(f"{path} has no layers: it holds a vocabulary only, or is one part of a model")
 
     def number(key: str, default: Any = None) -> Any:
         value = _value(fields, f"{architecture}.{key}", default)
@@ -78,17 +70,6 @@ def read_spec(path: Path) -> ModelSpec:
     )
 
 
-def _parts(path: Path) -> list[Path]:
-    match = PART.match(path.name)
-    if match is None:
-        return [path]
-    stem, _, count = match.groups()
-    parts = [path.with_name(f"{stem}{i + 1:05}-of-{count}.gguf") for i in range(int(count))]
-    if missing := [part.name for part in parts if not part.exists()]:
-        raise ValueError(f"{path} is in {int(count)} parts, and {missing[0]} is not beside it")
-    return parts
-
-
 def _reader(path: Path) -> Any:
     try:
         from gguf import GGUFReader, GGUFValueType
@@ -107,8 +88,6 @@ def _reader(path: Path) -> Any:
             return super()._get_field_parts(orig_offs, raw_type)
 
     try:
-        if _magic(path) != b"GGUF":
-            raise ValueError("it does not start with GGUF")
         return Reader(path)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}") from None
@@ -121,11 +100,6 @@ def _end_of_strings(data: Any, at: int, count: int) -> int:
     for _ in range(count):
         at += 8 + struct.unpack_from("<Q", data, at)[0]
     return at
-
-
-def _magic(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(4)
 
 
 def _value(fields: Any, key: str, default: Any = None) -> Any:

@@ -178,6 +178,11 @@ def known_models() -> tuple[str, ...]:
     return tuple(_data("models"))
 
 
+def listed_shape(name: str) -> dict[str, Any]:
+    """The numbers of a model of data/models.toml; ValueError for one that is not listed."""
+    return _entry("models", name)
+
+
 def known_devices() -> tuple[str, ...]:
     """Names that `DeviceSpec.named` knows."""
     return tuple(_data("devices"))

@@ -20,7 +20,6 @@ from sim.setting import Setting
 from sim.summary import GREEDY, draws
 from sim.sweep import Result, Work, sweep
 from sim.systems import SYSTEMS
-from sim.trace import Text
 
 Floats = NDArray[np.float64]
 
@@ -153,7 +152,15 @@ def advise(result: Result, today: Setting | None = None, costs: Sequence[PassCos
         same = [i for i in guessing if (settings[i].loop, settings[i].rows) == (today.loop, today.rows)]
         rest = {"today": place[today], "rows": _best(total, mine), "drafter": _best(total, same)}
     chosen = dict.fromkeys([place[GREEDY], best, *of_system.values(), *rest.values()])
-    ratios = _drawn([settings[i] for i in chosen], [result.work.texts[t] for t in active], costs)
+    ratios = _drawn(
+        replace(
+            result.work,
+            settings=tuple(settings[i] for i in chosen),
+            texts=tuple(result.work.texts[t] for t in active),
+            costs=tuple(costs),
+            with_bounds=False,
+        )
+    )
     drawn = {i: ratios[:, k] for k, i in enumerate(chosen)} if ratios is not None else {}
 
     def choice(i: int) -> Choice:
@@ -202,13 +209,12 @@ def _elsewhere(seconds: Floats, greedy: int) -> float:
     return float(total[greedy] / sum(spent))
 
 
-def _drawn(settings: Sequence[Setting], texts: Sequence[Text], costs: Sequence[PassCost]) -> Floats | None:
+def _drawn(work: Work) -> Floats | None:
     """Seconds of some settings in draws of prompts and of pass costs: [draw, setting]; None with one prompt."""
-    if len(texts) < 2 or not costs:
+    if len(work.texts) < 2 or not work.costs:
         return None
-    work = Work(tuple(settings), tuple(texts), tuple(costs), with_bounds=False)
-    weights = draws(len(texts), N_DRAWS)
-    seconds = sweep(work).seconds[np.arange(N_DRAWS) % len(costs)]
+    weights = draws(len(work.texts), N_DRAWS)
+    seconds = sweep(work).seconds[np.arange(N_DRAWS) % len(work.costs)]
     drawn: Floats = np.einsum("kst,kt->ks", seconds, weights.astype(float))
     return drawn
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field, fields
 from math import inf, isfinite, isnan
 from typing import Any, TypeAlias
 
@@ -63,6 +63,22 @@ class Penalties:
             if isnan(value) or value == inf:
                 raise ValueError(f"the logit bias of token {token} must be finite or -inf, not {value}")
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the tokens before a row matter at all."""
+        return (self.repeat, self.frequency, self.presence) != (1.0, 0.0, 0.0) and self.last_n != 0
+
+    def __str__(self) -> str:
+        given = [f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != _usual(f)]
+        return " ".join(given) or "none"
+
+
+NONE = Penalties()
+
+
+def _usual(one: Field[Any]) -> Any:
+    return getattr(NONE, one.name)
+
 
 def penalised(logits: Logits, prefix: Sequence[int], penalties: Penalties, *, n_prompt: int = 0) -> Logits:
     """A copy of one row of logits with the penalties of its prefix.
@@ -77,19 +93,26 @@ def penalised(logits: Logits, prefix: Sequence[int], penalties: Penalties, *, n_
     array([ 1. , -2.5,  2. ])
     """
     row = logits.copy()
+    penalise(row, prefix, penalties, n_prompt=n_prompt)
+    return row
+
+
+def penalise(row: Logits, prefix: Sequence[int], penalties: Penalties, *, n_prompt: int = 0) -> None:
+    """`penalised` in place: touches the logits of the tokens looked at, and no others."""
     for token, value in penalties.bias.items():
         row[inside(token, len(row))] += value
     start = 0 if penalties.last_n < 0 else max(len(prefix) - penalties.last_n, 0)
-    for token, count in Counter(prefix[start:]).items():
-        if not 0 <= token < len(row):
-            continue  # a wrong draft may be no token of this model; it has no logit
-        value = row[token]
-        value = value / penalties.repeat if value > 0 else value * penalties.repeat
-        row[token] = value - count * penalties.frequency - penalties.presence
+    # A wrong draft may be no token of this model; it has no logit.
+    counts = {token: n for token, n in Counter(prefix[start:]).items() if 0 <= token < len(row)}
+    if counts and penalties.counts_tokens:
+        tokens = np.fromiter(counts, np.intp, len(counts))
+        times = np.fromiter(counts.values(), row.dtype, len(counts))
+        seen = row[tokens]
+        seen = np.where(seen > 0, seen / penalties.repeat, seen * penalties.repeat)
+        row[tokens] = seen - times * penalties.frequency - penalties.presence
     if len(prefix) - n_prompt < penalties.min_tokens:
         for token in penalties.stops:
             row[inside(token, len(row))] = -inf
-    return row
 
 
 def inside(token: int, n_vocab: int) -> int:

@@ -27,19 +27,25 @@ LONG = 200_000
 """Tokens from which the compiled walk is quicker, the time to load it included."""
 
 
-def walk(text: Text, setting: Setting) -> list[Record]:
-    """The passes that a setting takes over a recorded text, the prefill first; they cost nothing yet."""
-    if text.n_tokens > LONG and is_pure(setting.drafter):
+def walk(text: Text, setting: Setting, n_tokens: int | None = None, *, replays: bool = False) -> list[Record]:
+    """The passes that a setting takes over a recorded text, the prefill first; they cost nothing yet.
+
+    Drafts are cut to the `n_tokens` asked for. Without them: to the text's end, unless a stop token ended it early.
+    With `replays` as on memory that cannot be cut back.
+    """
+    if n_tokens is None and text.n_tokens > LONG and is_pure(setting.drafter):
         from sim.replay import drafts, passes
 
-        return passes(drafts(text, setting.drafter), setting.loop, setting.rows)
+        return passes(drafts(text, setting.drafter), setting.loop, setting.rows, recurrent=replays)
     answers = recorded(text.tokens)
 
     def engine(pass_: Pass) -> tuple[Sequence[int], float]:
         return answers(pass_), 0.0
 
-    start = State.start(text.tokens[: text.n_prompt], text.n_tokens, text.stop)
-    return run(setting.make(), start, engine)[1]
+    if n_tokens is None:
+        n_tokens = text.n_tokens + setting.rows * text.stopped
+    start = State.start(text.tokens[: text.n_prompt], n_tokens, text.stop)
+    return run(setting.make(replays=replays), start, engine)[1]
 
 
 def price(records: Sequence[Record], cost: PassCost) -> NDArray[np.float64]:
@@ -100,12 +106,12 @@ class Prediction:
         return sum(record.accepted for record in self.records) / guessed if guessed else None
 
 
-def predict(text: Text, setting: Setting, cost: PassCost) -> Prediction:
+def predict(text: Text, setting: Setting, cost: PassCost, *, replays: bool = False) -> Prediction:
     """What `setting` takes over `text` at `cost`.
 
     Raises ValueError when the cost does not cover a pass.
     """
-    records = walk(text, setting)
+    records = walk(text, setting, replays=replays)
     seconds = price(records, cost)
     decode = (record for record in records if record.kind != "prefill")
     priced = tuple(replace(record, seconds=float(s)) for record, s in zip(decode, seconds, strict=True))
@@ -135,9 +141,11 @@ class Line:
     over_gated: float | None
 
 
-def predictions(texts: Sequence[Text], settings: Sequence[Setting], cost: PassCost) -> list[Line]:
+def predictions(
+    texts: Sequence[Text], settings: Sequence[Setting], cost: PassCost, *, replays: bool = False
+) -> list[Line]:
     """A line for each text and setting; baselines are `greedy`, and `gated` with the same R and drafter."""
-    made = {(text.name, s): predict(text, s, cost) for text in texts for s in settings}
+    made = {(text.name, s): predict(text, s, cost, replays=replays) for text in texts for s in settings}
 
     def over(baseline: str, name: str, other: Setting) -> float | None:
         for (text, s), base in made.items():

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from costmodel.passcost import PassCost
 from sim.compiled import is_ready
-from sim.index import find_places, index, judge_places
+from sim.index import LONGEST, find_places, index, judge_places
 from sim.loops import LOOPS, Clip, Prompt, alone, before_goal, before_stop, last_apart, together, uncut, useful
 from sim.run import Kind, Record
 from sim.setting import Setting, is_pure, make_drafter
@@ -85,7 +85,9 @@ def drafts(text: Text, drafter: str) -> Index:
     """The index of a recorded text for a drafter in words; ValueError when its drafts depend on the loop."""
     if not is_pure(drafter):
         raise ValueError(f"{drafter} learns from what became of its drafts, so each loop has drafts of its own")
-    return index(text.tokens, text.n_prompt, make_drafter(drafter), stops=text.stop)
+    made = index(text.tokens, text.n_prompt, make_drafter(drafter), stops=text.stop)
+    # More was asked for than a stop token left: no draft is cut to this length.
+    return made._replace(goal=made.goal + LONGEST) if text.stopped else made
 
 
 def replay(
@@ -156,13 +158,14 @@ def counted(records: Sequence[Record], bin_tokens: int = BIN) -> Counts:
     return Counts(kinds, pasts_, rows_, befores, counts, Sums(*totals))
 
 
-def setting_counts(text: Text, setting: Setting, bin_tokens: int = BIN) -> Counts:
+def setting_counts(text: Text, setting: Setting, bin_tokens: int = BIN, *, recurrent: bool = False) -> Counts:
     """The counts of one setting over one text, by the compiled walk if its drafter is pure."""
     if is_pure(setting.drafter):
-        return replay(drafts(text, setting.drafter), setting.loop, setting.rows, bin_tokens=bin_tokens)
+        made = drafts(text, setting.drafter)
+        return replay(made, setting.loop, setting.rows, recurrent=recurrent, bin_tokens=bin_tokens)
     from sim.predict import walk
 
-    return counted(walk(text, setting), bin_tokens)
+    return counted(walk(text, setting, replays=recurrent), bin_tokens)
 
 
 def price(counts: Sequence[Counts], cost: PassCost) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from sim.drafters import DRAFTERS, Drafter
-from sim.loops import LOOPS
+from sim.loops import LOOPS, replay
 from sim.machine import Loop
 
 DEFAULT_DRAFTER = "ngram"
@@ -63,9 +63,13 @@ class Setting:
         drafter = " ".join(word for word in others if not word.startswith("rows="))
         return cls(loop, int(rows[0]) if rows else 2, drafter or DEFAULT_DRAFTER)
 
-    def make(self) -> Loop:
-        """A fresh loop with a fresh drafter: one for every run, so that nothing is remembered."""
-        return LOOPS[self.loop](make_drafter(self.drafter), self.rows)
+    def make(self, *, replays: bool = False) -> Loop:
+        """A fresh loop with a fresh drafter: one for every run, so that nothing is remembered.
+
+        With `replays` for memory that cannot be cut back (`sim.loops.replay`).
+        """
+        making = replay(LOOPS[self.loop]) if replays else LOOPS[self.loop]
+        return making(make_drafter(self.drafter), self.rows)
 
     def __str__(self) -> str:
         drafter = "" if self.drafter == DEFAULT_DRAFTER else f" {self.drafter}"

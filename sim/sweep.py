@@ -38,17 +38,22 @@ EXACT = 1
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a worker needs to know, once: settings (those of one drafter together), texts, and pass costs."""
+    """What a worker needs to know, once: settings (those of one drafter together), texts, and pass costs.
+
+    replays     the texts are of a model whose memory cannot be cut back
+    """
 
     settings: tuple[Setting, ...]
     texts: tuple[Text, ...]
     costs: tuple[PassCost, ...]
     with_bounds: bool = True
+    replays: bool = False
 
     @property
     def fingerprint(self) -> str:
         """What names this work: another for any other setting, text or cost."""
-        parts = [repr((self.settings, self.costs, self.with_bounds)).encode(), msgspec.json.encode(self.texts)]
+        given = (self.settings, self.costs, self.with_bounds, self.replays)
+        parts = [repr(given).encode(), msgspec.json.encode(self.texts)]
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
@@ -125,7 +130,12 @@ def do(work: Work | None, task: Task) -> Done:
         settings = list(group)
         index = drafts(text, drafter) if is_pure(drafter) else None
         for some in _batches(settings, max(1, PRICED_TOKENS // len(text.tokens))):
-            counts = [replay(index, s.loop, s.rows, bin_tokens=EXACT) if index else _walked(text, s) for s in some]
+            counts = [
+                replay(index, s.loop, s.rows, recurrent=work.replays, bin_tokens=EXACT)
+                if index
+                else _walked(text, s, work.replays)
+                for s in some
+            ]
             done.sums.extend([list(c.sums) for c in counts])
             for seconds, cost in zip(done.seconds, work.costs, strict=True):
                 seconds += price(counts, cost).tolist()
@@ -141,11 +151,11 @@ def _batches(settings: Sequence[Setting], size: int) -> Iterator[Sequence[Settin
     return (settings[first : first + size] for first in range(0, len(settings), size))
 
 
-def _walked(text: Text, setting: Setting) -> Counts:
+def _walked(text: Text, setting: Setting, replays: bool) -> Counts:
     """The counts of a drafter that learns, by the Python machine."""
     from sim.predict import walk
 
-    return counted(walk(text, setting), EXACT)
+    return counted(walk(text, setting, replays=replays), EXACT)
 
 
 def run_tasks(work: Work, todo: Iterable[Task], executor: Executor | None = None, sent: Any = None) -> Iterator[Done]:

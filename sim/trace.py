@@ -13,16 +13,24 @@ from pathlib import Path
 
 import msgspec
 
+from sim.penalties import NONE, Penalties
+
 FORMAT, VERSION = "sweepcap-texts", 1
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the texts come from: the model that wrote them, by name and SHA-256, and its vocabulary's size."""
+    """Where the texts come from: the model that wrote them, by name and SHA-256, and its vocabulary's size.
+
+    penalties   what the model's logits went through: part of what wrote the text
+    replays     the model's memory cannot be cut back (recurrent, hybrid): wrong drafts are undone and replayed
+    """
 
     model: str = ""
     model_hash: str = ""
     n_vocab: int = 0
     source: str = "recorded"
+    penalties: Penalties = NONE
+    replays: bool = False
     format: str = FORMAT
     version: int = VERSION
 
@@ -50,6 +58,11 @@ class Text(msgspec.Struct, frozen=True, kw_only=True):
     def n_tokens(self) -> int:
         """How many tokens were generated."""
         return len(self.tokens) - self.n_prompt
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop token ended it, before as many tokens as were asked for perhaps."""
+        return self.n_tokens > 0 and self.tokens[-1] in self.stop
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:

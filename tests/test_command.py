@@ -366,3 +366,33 @@ def test_a_reader_that_leaves_early_and_a_full_device(recorded: Path, calibrated
     if Path("/dev/full").exists():
         done = subprocess.run(f"{command} > /dev/full", shell=True, capture_output=True, text=True, check=False)
         refused(Outcome(done.returncode, "", done.stderr), "standard output cannot be written")
+
+
+def test_penalties_go_with_the_texts(
+    sweepcap: Program, tiny: Path, prompts: Path, recorded: Path, tmp_path: Path
+) -> None:
+    texts, runs = tmp_path / "p.jsonl", tmp_path / "r.jsonl"
+    few = ("--model", tiny, "--threads", 1)
+    made = sweepcap("record", *few, "--prompts", prompts, "--out", texts, "--tokens", 24, "--repeat-penalty", 1.3)
+    assert made.status == 0, made
+    assert texts.read_text().splitlines()[1:] != recorded.read_text().splitlines()[1:]
+    words = ("measure", *few, "--texts", texts, "--out", runs, "--loop", "carry", "--blocks", 1)
+    refused(sweepcap(*words, "--repeat-penalty", 1.1), "p.jsonl", "repeat=1.3", "repeat=1.1", "give the same")
+    timed = sweepcap(*words, "--json")
+    assert timed.status == 0, timed
+    assert all(run.get("parity") is None for run in json.loads(timed.out)["runs"]), (
+        "every loop wrote the penalised text"
+    )
+    profile = tmp_path / "profile.json"
+    assert sweepcap("calibrate", *few, "--texts", texts, "--out", profile, "--rows", 6, "--rounds", 1).status == 0
+    assert sweepcap("compare", "--profile", profile, "--texts", texts, "--runs", runs).status == 0
+    refused(
+        sweepcap("compare", "--profile", profile, "--texts", recorded, "--runs", runs),
+        "penalties",
+        "none",
+        "repeat=1.3",
+    )
+    refused(
+        sweepcap("measure", *few, "--texts", recorded, "--out", runs, "--loop", "carry", "--blocks", 1), "penalties"
+    )
+    refused(sweepcap("record", *few, "--prompts", prompts, "--repeat-penalty", 0), "repeat penalty", "above 0")

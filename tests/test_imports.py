@@ -20,9 +20,9 @@ MAY_IMPORT = {
     "figures": {"figures", "validate", "sim", "costmodel"},
 }
 ONLY_IN = {
-    "llama_cpp": ("validate/llama.py", "validate/models.py"),
+    "llama_cpp": ("validate/llama.py", "validate/weights.py"),
     "matplotlib": ("figures/",),
-    "jinja2": ("figures/",),
+    "jinja2": ("figures/", "validate/weights.py"),
     "time": ("validate/",),
     "random": ("validate/",),
     "datetime": ("validate/",),

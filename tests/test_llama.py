@@ -9,6 +9,7 @@ import pytest
 
 from sim.loops import LOOPS
 from sim.machine import Pass
+from sim.penalties import Penalties, penalised
 from sim.predict import walk
 from sim.setting import Setting
 from sim.trace import Text
@@ -111,3 +112,54 @@ def test_the_noise_of_pass_widths_is_small_in_f32_and_a_planted_difference_is_a_
     assert verdict.margin is not None
     assert verdict.margin > noise
     assert triage(engine, text, planted, noise=verdict.margin).verdict == "tie"
+
+
+PENALTIES = {
+    "repeat": Penalties(repeat=1.3),
+    "frequency": Penalties(frequency=0.5),
+    "all": Penalties(repeat=1.1, frequency=0.2, presence=0.4, last_n=-1),
+    "bias": Penalties(bias={261: 3.0}),
+}
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_each_row_is_judged_with_the_tokens_before_it(tiny: Path, name: str) -> None:
+    """One pass over many rows answers as one-row passes do, and as the pure function on the raw logits."""
+    rows = (1, 260, 261, 260, 261, 260, 262, 261)
+    penalties = PENALTIES[name]
+    with (
+        llama.Model(tiny) as model,
+        llama.LlamaEngine(model, n_ctx=64, n_threads=1) as raw,
+        llama.LlamaEngine(model, n_ctx=64, n_threads=1, penalties=penalties) as engine,
+    ):
+        plain = raw.logits(Pass(0, rows, 8))
+        expected = [penalised(row, rows[: i + 1], penalties) for i, row in enumerate(plain)]
+        assert np.array_equal(engine.logits(Pass(0, rows, 8)), expected)
+        at_once, _ = engine(Pass(0, rows, 8))
+        assert at_once == [int(row.argmax()) for row in expected]
+        engine(Pass(3, rows[3:], 0))
+        raw.adopt(engine)
+        one_by_one = [engine(Pass(i, rows[i : i + 1], 1))[0][0] for i in range(8)]
+        assert one_by_one == at_once
+        assert (np.array(expected) != plain).any(axis=1).all(), "every row is touched"
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_penalised_text_is_the_same_for_every_loop_and_its_replay_exact(tiny: Path, loop: str) -> None:
+    from validate.measure import timed_block
+    from validate.record import record
+
+    penalties, accepted = Penalties(repeat=0.7, last_n=16), 0  # what was said is likelier
+    with (
+        llama.Model(tiny) as model,
+        llama.LlamaEngine(model, n_ctx=256, n_threads=1) as raw,
+        llama.LlamaEngine(model, n_ctx=256, n_threads=1, penalties=penalties) as engine,
+    ):
+        ids = model.tokenize("ba be bi bo " * 5)
+        text = record(engine, "again", "", ids, 60)
+        assert text.tokens != record(raw, "again", "", ids, 60).tokens
+        (run,) = timed_block([engine], [Setting(loop, 6)], text, 60)
+        assert run.tokens == text.tokens[text.n_prompt :]
+        assert shapes(run.passes) == shapes(walk(text, Setting(loop, 6), 60))
+        accepted += sum(record.accepted for record in run.passes)
+    assert accepted or loop == "greedy", "drafts are judged under penalties too"

@@ -74,6 +74,8 @@ def test_odd_blocks_mirror_the_even_ones_and_places_are_shared_out(n: int) -> No
 class Drifting:
     """An engine on a recorded text that costs COST, on a machine whose speed wanders with a clock that all share."""
 
+    can_cut = True
+
     def __init__(self, text: Text, clock: list[float], period: float) -> None:
         self.model = SimpleNamespace(stops=frozenset())
         self.answers, self.clock, self.period, self.before = recorded(text.tokens), clock, period, 0

@@ -225,6 +225,21 @@ def test_drafters_that_learn_are_walked_by_the_machine() -> None:
         drafts(text, setting.drafter)
 
 
+@given(
+    loop=st.sampled_from(list(LOOPS)),
+    tokens=st.lists(st.integers(1, 3), min_size=3, max_size=30),
+    n_rows=st.integers(2, 6),
+    replays=st.booleans(),
+)
+def test_no_draft_is_cut_to_a_stop_token_that_nobody_knew_of(
+    loop: str, tokens: list[int], n_rows: int, replays: bool
+) -> None:
+    text = Text(name="a", n_prompt=2, tokens=(*tokens, 7), stop=(7,))
+    setting = Setting(loop, 1 if loop == "greedy" else n_rows, "ngram")
+    made = passes(drafts(text, "ngram"), setting.loop, setting.rows, recurrent=replays)
+    assert made == walk(text, setting, replays=replays)
+
+
 def test_a_text_of_one_token_has_no_pass_to_count() -> None:
     for n_tokens in (0, 1):
         text = Text(name="a", n_prompt=3, tokens=(1, 2, 1, 2)[: 3 + n_tokens])

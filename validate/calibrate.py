@@ -20,6 +20,7 @@ import numpy as np
 from costmodel.profile import Profile
 from costmodel.rounds import Round, nested, table
 from sim.machine import Pass
+from sim.penalties import NONE, Penalties
 from sim.trace import Text, lines
 from validate import environment
 from validate.models import PADDING, model_hash
@@ -77,14 +78,22 @@ class Knot:
 
 
 @contextmanager
-def knots(model: Model, visit: Grid, tokens: Sequence[int], *, n_ctx: int, n_threads: int) -> Iterator[list[Knot]]:
+def knots(
+    model: Model,
+    visit: Grid,
+    tokens: Sequence[int],
+    *,
+    n_ctx: int,
+    n_threads: int,
+    penalties: Penalties = NONE,
+) -> Iterator[list[Knot]]:
     """A context for each cached length of the grid, filled once; every width is fed once, which does not count."""
     from validate.llama import LlamaEngine
 
     with ExitStack() as stack:
         made = []
         for past in visit.n_past:
-            engine = stack.enter_context(LlamaEngine(model, n_ctx=n_ctx, n_threads=n_threads))
+            engine = stack.enter_context(LlamaEngine(model, n_ctx=n_ctx, n_threads=n_threads, penalties=penalties))
             engine(Pass(0, tuple(tokens[:past]), 1))
             knot = Knot(engine, past, 0)
             for n in visit.n_rows:
@@ -182,13 +191,14 @@ def calibrate(
     context: int,
     max_rows: int,
     n_rounds: int,
+    n_gpu_layers: int = 0,
     advance: Advance = quiet,
 ) -> Profile:
     """The profile of the model in a file, for the cached lengths of some texts, or up to `context` without any."""
     from validate.llama import build, opened, padded
 
     n_ctx = padded(max((len(text.tokens) for text in texts), default=context) + max_rows)
-    with opened(path, n_threads) as model:
+    with opened(path, n_threads, n_ctx=n_ctx, n_gpu_layers=n_gpu_layers) as model:
         if texts:
             visit = where(texts, max(text.n_tokens for text in texts), max_rows)
             tokens = calibration_text(texts, n_ctx)

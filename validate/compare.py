@@ -43,6 +43,11 @@ def check_same_model(profile: Profile, texts: TextsHeader, runs: Header | None =
     for what, theirs in (("texts", texts.model_hash), ("runs", runs.model_hash if runs else "")):
         if theirs and profile.model_hash and theirs != profile.model_hash:
             raise ValueError(f"the {what} and the profile are of different models: calibrate the model of the {what}")
+    if runs and runs.penalties != texts.penalties:
+        raise ValueError(
+            f"the texts were recorded with penalties {texts.penalties}, the runs timed with {runs.penalties}: give the"
+            " texts that the runs were timed over"
+        )
     if runs and profile.n_threads and runs.n_threads != profile.n_threads:
         raise ValueError(
             f"the profile is of {profile.n_threads} threads, the runs of {runs.n_threads}: calibrate with --threads"
@@ -77,7 +82,7 @@ def compare(profile: Profile, texts: Sequence[Text], header: Header, runs: Seque
         groups[run.prompt, Setting(run.loop, run.rows, run.drafter)].append(run)
     rng = np.random.default_rng(0)
     costs: list[PassCost] = [profile.cost, *(profile.resampled(rng) for _ in range(N_DRAWS))]
-    predictions = {key: _predicted(group[0], by_name[key[0]], key[1], costs) for key, group in groups.items()}
+    predictions = {key: _predicted(group[0], by_name[key[0]], key[1], costs, header) for key, group in groups.items()}
     cells = []
     order = {name: i for i, name in enumerate(by_name)}, {name: i for i, name in enumerate(LOOPS)}
     for (prompt, setting), group in sorted(
@@ -108,9 +113,11 @@ def _is_baseline(candidate: Setting, baseline: str, setting: Setting) -> bool:
     return baseline == "greedy" or (candidate.rows, candidate.drafter) == (setting.rows, setting.drafter)
 
 
-def _predicted(run: Run, text: Text, setting: Setting, costs: Sequence[PassCost]) -> NDArray[np.float64]:
+def _predicted(
+    run: Run, text: Text, setting: Setting, costs: Sequence[PassCost], header: Header
+) -> NDArray[np.float64]:
     """Seconds a token of the setting over the text that its run wrote, at every cost."""
-    records = walk(own_text(run, text), setting)
+    records = walk(own_text(run, text), setting, header.n_tokens or None, replays=header.replays)
     return np.array([price(records, cost).sum() for cost in costs]) / max(run.n_tokens, 1)
 
 

@@ -29,7 +29,7 @@ from validate import environment
 from validate.calibrate import Measured, Strewn, calibration_round, calibration_text, knots, longest, where
 from validate.design import block_order, next_turn
 from validate.files import append, check_writable, cut_half_line, write
-from validate.llama import LlamaEngine, build, opened, padded
+from validate.llama import LlamaEngine, Model, build, opened, padded
 from validate.models import model_hash
 from validate.parity import margin_noise, triage
 from validate.progress import Advance, Say, quiet
@@ -45,7 +45,7 @@ class Lane:
         self.state = state
         self.records = [prefill]
         self.wall_seconds = 0.0
-        self._passes = passes(setting.make(), self.state, engine)
+        self._passes = passes(setting.make(replays=not engine.can_cut), self.state, engine)
 
     def turn(self) -> bool:
         """Run the next pass; False when the text has ended."""
@@ -152,6 +152,7 @@ def measure(
     *,
     rounds_file: Path | None = None,
     limit_seconds: float | None = None,
+    n_gpu_layers: int = 0,
     advance: Advance = quiet,
     say: Say = quiet,
 ) -> None:
@@ -165,17 +166,23 @@ def measure(
             check_writable(file)
             cut_half_line(file)
     length = longest(texts, plan.n_tokens, plan.max_rows)
-    with opened(path, n_threads) as model, ExitStack() as stack:
+    with opened(path, n_threads, n_gpu_layers=n_gpu_layers) as model, ExitStack() as stack:
         if header.model_hash and model_hash(path) != header.model_hash:
             raise ValueError(f"the texts were not recorded with {path.name}: record them with this model")
+        check_vocabulary(model, header, texts)
         n_ctx = padded(length)
-        engines = [stack.enter_context(LlamaEngine(model, n_ctx=n_ctx, n_threads=n_threads)) for _ in plan.settings]
+        engines = [
+            stack.enter_context(LlamaEngine(model, n_ctx=n_ctx, n_threads=n_threads, penalties=header.penalties))
+            for _ in plan.settings
+        ]
         done = _go_on(runs_file, header, texts, plan, engines[0])
         for warning in environment.busy():
             say(warning)
         tokens, visit, at = calibration_text(texts, length), where(texts, plan.n_tokens, plan.max_rows), None
         if rounds_file:
-            at = stack.enter_context(knots(model, visit, tokens, n_ctx=n_ctx, n_threads=n_threads))
+            at = stack.enter_context(
+                knots(model, visit, tokens, n_ctx=n_ctx, n_threads=n_threads, penalties=header.penalties)
+            )
         for engine in engines:
             warm_up(engine, texts[0], plan.max_rows)
         noise = load_runs(runs_file)[0].noise
@@ -206,6 +213,17 @@ def measure(
         advance("measured", n_steps, n_steps)
 
 
+def check_vocabulary(model: Model, header: TextsHeader, texts: Sequence[Text]) -> None:
+    """Raise ValueError when texts hold ids that the model does not know, or are of another vocabulary's size."""
+    largest = max(max(text.tokens) for text in texts)
+    if largest >= model.n_vocab or (header.n_vocab and header.n_vocab != model.n_vocab):
+        theirs = header.n_vocab or f"at least {largest + 1}"
+        raise ValueError(
+            f"the texts are of a vocabulary of {theirs} tokens, {model.path.name} has {model.n_vocab}: record them with"
+            " this model"
+        )
+
+
 def _judged(run: Run, text: Text, engine: LlamaEngine, noise: float) -> Run:
     """The run with a verdict on its text, where that is not the recorded one."""
     if run.tokens == text.tokens[text.n_prompt :]:
@@ -222,6 +240,7 @@ def _go_on(
         there, runs = load_runs(runs_file)
         try:
             environment.must_agree("plan", facts, there.plan)
+            environment.must_agree("texts", {"penalties": str(header.penalties)}, {"penalties": str(there.penalties)})
             environment.must_agree("run", {"n_threads": engine.n_threads}, {"n_threads": there.n_threads})
         except ValueError as error:
             raise ValueError(
@@ -242,6 +261,8 @@ def _go_on(
         n_blocks=plan.n_blocks,
         noise=max(margin_noise(engine, text, plan.max_rows) for text in texts),
         plan=facts,
+        penalties=engine.penalties,
+        replays=not engine.can_cut,
         environment=environment.describe() | {"llama": build(), "model": engine.model.description},
     )
     write(runs_file, msgspec.json.encode(head) + b"\n")

@@ -10,6 +10,7 @@ import msgspec
 
 from sim.loops import greedy
 from sim.machine import State
+from sim.penalties import NONE, Penalties
 from sim.run import run
 from sim.trace import Header, Text, dumps, lines
 from sim.trace import load as load_texts
@@ -101,33 +102,57 @@ def record_texts(
     n_threads: int,
     n_ctx: int | None = None,
     advance: Advance = quiet,
+    penalties: Penalties = NONE,
+    n_gpu_layers: int = 0,
 ) -> tuple[Header, list[Text]]:
     """The greedy texts of some prompts by the model in a file."""
-    with opened(path, n_threads) as model:
+    with opened(path, n_threads, n_ctx=n_ctx, n_gpu_layers=n_gpu_layers) as model:
         ids = [(prompt.name, *tokenize(model, prompt)) for prompt in prompts]
         for name, _, tokens in ids:
             check_fits(name, len(tokens), n_tokens, n_ctx or model.n_ctx_train)
         needed = n_ctx or padded(max(len(tokens) for _, _, tokens in ids) + n_tokens)
-        header = Header(model=path.name, model_hash=model_hash(path), n_vocab=model.n_vocab)
         texts = []
-        with LlamaEngine(model, n_ctx=needed, n_threads=n_threads) as engine:
+        with LlamaEngine(model, n_ctx=needed, n_threads=n_threads, penalties=penalties) as engine:
             for i, (name, text, tokens) in enumerate(ids):
                 advance(f"recording {name}", i, len(ids))
                 texts.append(record(engine, name, text, tokens, n_tokens))
+            header = Header(
+                model=path.name,
+                model_hash=model_hash(path),
+                n_vocab=model.n_vocab,
+                penalties=penalties,
+                replays=not engine.can_cut,
+            )
         advance("recorded", len(ids), len(ids))
     return header, texts
 
 
+def check_same_penalties(ours: Penalties, theirs: Penalties, what: str) -> None:
+    """Raise ValueError when texts or runs were made with other penalties than asked for."""
+    if ours != theirs:
+        raise ValueError(f"{what} was made with other penalties ({theirs}) than asked for ({ours}): give the same")
+
+
 def recorded_or_loaded(
-    file: Path, path: Path, prompts: Sequence[Prompt], n_tokens: int, n_threads: int, advance: Advance = quiet
+    file: Path,
+    path: Path,
+    prompts: Sequence[Prompt],
+    n_tokens: int,
+    n_threads: int,
+    advance: Advance = quiet,
+    penalties: Penalties = NONE,
+    n_gpu_layers: int = 0,
 ) -> tuple[Header, list[Text]]:
     """The texts of a folder, recorded now unless they are there; ValueError when they are of another plan."""
     if not file.exists():
-        header, texts = record_texts(path, prompts, n_tokens, n_threads, advance=advance)
+        header, texts = record_texts(
+            path, prompts, n_tokens, n_threads, advance=advance, penalties=penalties, n_gpu_layers=n_gpu_layers
+        )
         write(file, dumps(header, texts))
         return header, texts
     header, texts = load_texts(file)
+    check_same_penalties(penalties, header.penalties, str(file))
     same = header.model_hash == model_hash(path) and [t.name for t in texts] == [p.name for p in prompts]
-    if not same or any(t.n_tokens != n_tokens and (not t.stop or t.tokens[-1] not in t.stop) for t in texts):
+    if not same or any(t.n_tokens != n_tokens and not t.stopped for t in texts):
         raise ValueError(f"{file} holds texts of another model, prompts or length: choose another --out, or remove it")
     return header, texts

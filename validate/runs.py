@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from sim.penalties import NONE, Penalties
 from sim.run import Record
 from sim.trace import lines
 from validate.comparison import Parity
@@ -22,6 +23,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
     n_tokens, n_blocks  what was asked for
     noise   the most by which the pass width alone changed a lead between two tokens (logits)
+    penalties, replays  as in the header of the texts
     plan    what a later call must agree with to go on: prompts, settings, tokens
     """
 
@@ -35,6 +37,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     plan: dict[str, Any] = {}
     environment: dict[str, Any] = {}
     source: str = "measured"
+    penalties: Penalties = NONE
+    replays: bool = False
     format: str = FORMAT
     version: int = VERSION
 
