@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= out
 
-.PHONY: run test check peers peers-native shapes prove mutate bench docs published clean
+.PHONY: run test check peers peers-native shapes prove mutate bench accuracy robust docs published clean
 .DELETE_ON_ERROR:
 
 run: $(READY)
@@ -67,6 +67,16 @@ peers-native: $(READY) $(NATIVE)/bin/llama-bench
 # What a shape-only model's passes cost against the real one's: about 10 minutes on a quiet machine.
 shapes: $(READY)
 	$(BIN)/python -m benchmarks.shapes docs/shapes.md
+
+# How far predictions miss on cells nobody tuned to; nothing else may run meanwhile. Raw records stay in $(ACCURACY).
+ACCURACY ?= accuracy
+MINUTES ?= 70
+accuracy: $(READY)
+	$(BIN)/sweepcap accuracy --out $(ACCURACY) --minutes $(MINUTES) --page docs/accuracy.md
+
+# A busy process on one core for a third of a run: the ratios hold or are not stated. 8 quiet minutes.
+robust: $(READY)
+	$(BIN)/python -m benchmarks.robust
 
 # Pages that a command writes from the code and from data in the repository.
 docs: $(READY)

@@ -61,6 +61,12 @@ LastN = Annotated[int, typer.Option("--repeat-last-n", help="Tokens the penaltie
 Extrapolate = Annotated[bool, typer.Option("--extrapolate", help="Also price passes that were not measured.")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores without it.")]
 Blocks = Annotated[int | None, typer.Option("--blocks", min=1, help="Blocks; each runs all settings over all prompts.")]
+HalfWidth = Annotated[
+    float | None,
+    typer.Option("--half-width", help="More blocks until every 95 % interval reaches at most so far: 0.01 is 1 %."),
+]
+Minutes = Annotated[float | None, typer.Option("--minutes", help="Start no block that would end later.")]
+Pin = Annotated[bool, typer.Option("--pin", help="Keep every thread on a core of its own (Linux).")]
 
 
 @app.command()
@@ -73,30 +79,35 @@ def run(
     rows: Rows = None,
     tokens: Annotated[int | None, typer.Option("--tokens", min=1, help="Tokens for each prompt.")] = None,
     blocks: Blocks = None,
-    minutes: Annotated[float | None, typer.Option("--minutes", help="Start no block that would end later.")] = None,
+    half_width: HalfWidth = None,
+    minutes: Minutes = None,
     repeat: RepeatPenalty = 1.0,
     frequency: FrequencyPenalty = 0.0,
     presence: PresencePenalty = 0.0,
     last_n: LastN = 64,
     n_threads: Threads = None,
     gpu_layers: GpuLayers = 0,
+    pin: Pin = False,
     as_json: Json = False,
 ) -> None:
     """Record, calibrate, measure, compare and report, all in one folder; a stopped run goes on where it was."""
+    path, n_cores = _model(model), _threads(n_threads, pin)
+
     from figures.terminal import progress, say
+    from validate.agenda import Plan
     from validate.files import check_writable
-    from validate.measure import Plan
     from validate.measure import measure as timed
     from validate.record import load_prompts, recorded_or_loaded, suite
 
     asked = load_prompts(prompts or suite())
-    path, n_cores = _model(model), _threads(n_threads)
     check_writable(out / "comparison.json")
+    settings = _settings(loop, rows)
     plan = Plan(
-        _settings(loop, rows), tokens or (48 if quick else 128), blocks or (2 if quick else 6), 2 if quick else 4
-    )
+        settings, tokens or (48 if quick else 128), blocks or (2 if quick else 6), 2 if quick else 4,
+        twins=settings[:1], half_width=half_width,
+    )  # fmt: skip
     penalties = _penalties(repeat, frequency, presence, last_n)
-    limit = 60 * (minutes or (1.7 if quick else 9.8))
+    limit = 60 * (minutes or (1.7 if quick else 10.5))
     with progress() as advance:
         header, texts = recorded_or_loaded(out / "texts.jsonl", path, asked, plan.n_tokens, n_cores, advance, penalties)
         timed(
@@ -119,31 +130,33 @@ def calibrate(
     ] = None,
     rows: Annotated[int, typer.Option("--rows", min=2, help="Measure passes of 1 to this many rows.")] = 12,
     context: Annotated[int, typer.Option("--context", min=32, help="Cover cached lengths up to this.")] = 512,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds over the whole grid.")] = 8,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="At most so many rounds over the grid.")] = 100,
+    half_width: Annotated[
+        float, typer.Option("--half-width", help="Stop when every interval reaches at most so far: 0.02 is 2 %.")
+    ] = 0.02,
+    limit: Annotated[float, typer.Option("--limit", help="Seconds; start no round that would end later.")] = 55.0,
     n_threads: Threads = None,
     gpu_layers: GpuLayers = 0,
+    pin: Pin = False,
     as_json: Json = False,
 ) -> None:
     """Measure what a pass costs by rows and cached length, with intervals."""
-    from figures.terminal import emit_json, progress
+    path, n_cores = _model(model), _threads(n_threads, pin)
+
+    from figures.terminal import emit_json, progress, say
     from sim.trace import load as load_texts
     from validate.calibrate import calibrate as measured
     from validate.files import check_writable
 
-    path, n_cores = _model(model), _threads(n_threads)
     check_writable(out)
     given = load_texts(texts)[1] if texts else []
     with progress() as advance:
         profile = measured(
-            path,
-            given,
-            n_cores,
-            context=context,
-            max_rows=rows,
-            n_rounds=rounds,
-            n_gpu_layers=gpu_layers,
-            advance=advance,
-        )
+            path, given, n_cores, context=context, max_rows=rows, n_rounds=rounds, half_width=half_width,
+            limit_seconds=limit, n_gpu_layers=gpu_layers, advance=advance,
+        )  # fmt: skip
+    for caveat in profile.caveats:
+        say(caveat)
     _write_json(out, profile)
     if as_json:
         emit_json(profile)
@@ -317,6 +330,8 @@ def measure(
     loop: Loops = None,
     rows: Rows = None,
     blocks: Blocks = None,
+    half_width: HalfWidth = None,
+    minutes: Minutes = None,
     repeat: Annotated[float | None, typer.Option("--repeat-penalty", help="That of the texts without it.")] = None,
     frequency: Annotated[
         float | None, typer.Option("--frequency-penalty", help="That of the texts without it.")
@@ -325,17 +340,19 @@ def measure(
     last_n: Annotated[int | None, typer.Option("--repeat-last-n", help="That of the texts without it.")] = None,
     n_threads: Threads = None,
     gpu_layers: GpuLayers = 0,
+    pin: Pin = False,
     as_json: Json = False,
 ) -> None:
-    """Time loops on the model that wrote the texts, in ABBA blocks, every pass kept."""
+    """Time loops on the model that wrote the texts, pass by pass in turn, every pass kept."""
+    path, n_cores = _model(model), _threads(n_threads, pin)
+
     from figures.terminal import emit_json, emit_table, progress, say
     from sim.trace import load as load_texts
-    from validate.measure import Plan
+    from validate.agenda import Plan
     from validate.measure import measure as timed
     from validate.record import check_same_penalties
     from validate.runs import load as load_runs
 
-    path, n_cores = _model(model), _threads(n_threads)
     header, recorded = load_texts(texts)
     kept = header.penalties
     asked = _penalties(
@@ -345,9 +362,15 @@ def measure(
         kept.last_n if last_n is None else last_n,
     )
     check_same_penalties(asked, kept, str(texts))
-    plan = Plan(_settings(loop, rows), max(t.n_tokens for t in recorded), blocks or 8)
+    settings = _settings(loop, rows)
+    n_tokens = max(t.n_tokens for t in recorded)
+    plan = Plan(settings, n_tokens, blocks or 8, twins=settings[:1], half_width=half_width)
+    limit = None if minutes is None else 60 * minutes
     with progress() as advance:
-        timed(path, out, header, recorded, plan, n_cores, n_gpu_layers=gpu_layers, advance=advance, say=say)
+        timed(
+            path, out, header, recorded, plan, n_cores,
+            limit_seconds=limit, n_gpu_layers=gpu_layers, advance=advance, say=say,
+        )  # fmt: skip
     head, runs = load_runs(out)
     if as_json:
         emit_json({"header": head, "runs": runs})
@@ -418,6 +441,47 @@ def report(
     session = _finish(folder)
     _show(session.comparison, session.profile, session.runs, as_json)
     say(f"the report is {folder / 'report.html'}")
+
+
+@app.command()
+def accuracy(
+    out: Out = Path("accuracy"),
+    model: Model = None,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="Where to write the page; its figure goes beside.")
+    ] = None,
+    minutes: Annotated[float | None, typer.Option("--minutes", help="Measure what fits this time.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="10 minutes instead of 70.")] = False,
+    analyse: Annotated[bool, typer.Option("--analyse", help="Measure nothing: judge what is there again.")] = False,
+    n_threads: Threads = None,
+    pin: Pin = False,
+    as_json: Json = False,
+) -> None:
+    """How far predictions miss on held-out cells: five quantisations, six prompts, three R; raw records stay in OUT."""
+    path, n_cores = (None, 0) if analyse else (_model(model), _threads(n_threads, pin))
+
+    from figures.terminal import emit, emit_json, progress, say
+    from validate.accuracy_page import page as written
+    from validate.verdict import analysed
+
+    if path is not None:
+        from validate.accuracy import measured
+
+        with progress() as advance:
+            measured(out, path, STUDY, n_cores, minutes or (9.5 if quick else 70), advance=advance, say=say)
+    verdict = analysed(out)
+    command = shlex.join(["sweepcap", *sys.argv[1:]])
+    if page:
+        from figures import style
+        from figures.accuracy import draw
+        from validate.files import write
+
+        write(page, written(verdict, command, f"{page.stem}.svg").encode())
+        write(page.with_suffix(".svg"), style.rendered(draw(verdict.cells), "svg"))
+    if as_json:
+        emit_json(verdict)
+    else:
+        emit(written(verdict, command, "accuracy.svg"))
 
 
 @app.command()
@@ -751,11 +815,13 @@ def _model(model: Path | None) -> Path:
     return path
 
 
-def _threads(n: int | None) -> int:
-    from validate.environment import check_threads, physical_cores
+def _threads(n: int | None, pinned: bool = False) -> int:
+    from validate.environment import check_threads, physical_cores, pin
 
     n_threads = physical_cores() if n is None else n
     check_threads(n_threads)
+    if pinned:  # before llama.cpp is loaded: OpenMP reads its settings once
+        pin(n_threads)
     return n_threads
 
 

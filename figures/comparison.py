@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from figures.answer import Answer
+from figures.report import noise_floor
 from figures.terminal import emit, emit_table, say
 from validate.comparison import Cell, Comparison
 
@@ -26,6 +27,8 @@ def show(comparison: Comparison, words: Answer) -> None:
         NAMES,
         _rows(comparison.cells),
     )
+    if floor := noise_floor(comparison):
+        emit(f"\nnoise floor (A/A): {floor}")
     emit(f"\n{words.headline}\n{words.sentence}\n{words.trust}")
 
 

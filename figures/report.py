@@ -176,7 +176,28 @@ def environment_of(comparison: Comparison, profile: Profile | None, header: Head
     if profile is not None:
         seen["pass costs"] = profile.source
     seen["blocks measured"] = comparison.n_blocks
+    seen["noise floor (A/A)"] = noise_floor(comparison)
+    if moved := comparison.drift:
+        told = [f"{tilt - 1:+.1%}" for tilt in moved.tilt]
+        seen["c(most)/c(1) between the calibration brackets"] = ", ".join(told)
     return {key: value for key, value in seen.items() if value not in ("", None, 0)}
+
+
+def noise_floor(comparison: Comparison) -> str:
+    """What lanes that ran the same passes came to, in words; empty without any.
+
+    >>> noise_floor(Comparison(environment={}, cells=()))
+    ''
+    """
+    twins = comparison.twins
+    if not twins:
+        return ""
+    far = max(abs(twin.ratio - 1) for twin in twins)
+    inside = sum(twin.covers for twin in twins)
+    return (
+        f"{len(twins)} comparisons of lanes that ran the same passes: ratios up to {percent(far)} from 1,"
+        f" {inside} of {len(twins)} intervals hold 1"
+    )
 
 
 def facts(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

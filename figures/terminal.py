@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
@@ -21,6 +21,9 @@ from rich.text import Text
 
 from figures.text import plain
 from validate.files import check_writable, write
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TABLES = {".csv": "write_csv", ".parquet": "write_parquet", ".json": "write_json"}
 
@@ -77,9 +80,20 @@ def write_table(path: Path, rows: Sequence[Any]) -> None:
 
     frame = pl.DataFrame(msgspec.to_builtins(list(rows)), infer_schema_length=None)
     nested = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Struct)]
+    frame = frame.unnest(nested)
+    if path.suffix == ".csv":  # which has no lists
+        lists = [
+            pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in frame.columns if _is_list(frame, name)
+        ]
+        frame = frame.with_columns(lists)
     buffer = BytesIO()
-    getattr(frame.unnest(nested), TABLES[path.suffix])(buffer)
+    getattr(frame, TABLES[path.suffix])(buffer)
     write(path, buffer.getvalue())
+
+
+def _is_list(frame: pl.DataFrame, name: str) -> bool:
+    """Whether a column holds lists."""
+    return str(frame.schema[name]).startswith("List")
 
 
 @contextmanager

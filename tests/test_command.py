@@ -43,7 +43,7 @@ def recorded(sweepcap: Program, tiny: Path, prompts: Path, tmp_path: Path) -> Pa
 def calibrated(sweepcap: Program, tiny: Path, recorded: Path, tmp_path: Path) -> Path:
     """A profile of the tiny model."""
     out = tmp_path / "profile.json"
-    words = ("--texts", recorded, "--out", out, "--rows", 6, "--rounds", 2, "--threads", 1)
+    words = ("--texts", recorded, "--out", out, "--rows", 6, "--rounds", 2, "--half-width", 999, "--threads", 1)
     outcome = sweepcap("calibrate", "--model", tiny, *words)
     assert outcome.status == 0, outcome
     return out
@@ -78,20 +78,20 @@ def test_run_leaves_everything_and_goes_on_from_what_is_there(
     }
     assert all(c["parity"]["verdict"] in ("same", "tie") for c in comparison["cells"])
     runs = (out / "runs.jsonl").read_text().splitlines()
-    assert len(runs) == 1 + 1 * 2 * 6  # a header; blocks, prompts, loops
+    assert len(runs) == 1 + 1 * 2 * 7  # a header; blocks, prompts, loops and the twin of greedy
     second = sweepcap(*words, "--blocks", 2)
     assert second.status == 0, second
     more = (out / "runs.jsonl").read_text().splitlines()
-    assert more[: len(runs)] == runs
-    assert len(more) == 1 + 2 * 2 * 6
+    assert more[1 : len(runs)] == runs[1:], "the header tells of more blocks now, the runs are the same"
+    assert len(more) == 1 + 2 * 2 * 7
     assert json.loads(second.out)["n_blocks"] == 2
     # Only what is missing is measured again: the prompt of a block whose last lines are lost or half-written.
     (out / "runs.jsonl").write_text("\n".join(more[:-1]) + "\n" + more[-1][:40])
     third = sweepcap(*words, "--blocks", 2)
     assert third.status == 0, third
     again = (out / "runs.jsonl").read_text().splitlines()
-    assert again[:-6] == more[:-6]
-    assert again[-6:] != more[-6:]
+    assert again[:-7] == more[:-7]
+    assert again[-7:] != more[-7:]
     places = [[(run.get("block"), run.get("loop")) for run in map(json.loads, lines)] for lines in (again, more)]
     assert places[0] == places[1]
 
@@ -145,7 +145,7 @@ def test_every_loop_gives_exactly_the_tokens_asked_for(
     assert outcome.status == 0, outcome
     timed = json.loads(outcome.out)["runs"]
     assert {len(run["tokens"]) for run in timed} == {n_tokens}
-    assert len(timed) == 6
+    assert len(timed) == 7, "the loops of the study, and the twin of greedy"
 
 
 def test_predict_and_cap_on_an_imported_table(sweepcap: Program, tmp_path: Path) -> None:

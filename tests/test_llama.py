@@ -54,7 +54,7 @@ def test_a_pass_that_cannot_be_is_refused(engine: object) -> None:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_f32_text_is_the_same_for_every_loop(engine: object, loop: str) -> None:
-    from validate.measure import timed_block
+    from validate.lanes import timed_block
     from validate.record import record
 
     ids = engine.model.tokenize("ba be bi bo " * 5)
@@ -82,7 +82,7 @@ def default_texts() -> object:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_default_model_runs_the_passes_of_the_replay_of_its_own_text(default_texts: object, loop: str) -> None:
-    from validate.measure import timed_block
+    from validate.lanes import timed_block
 
     engine, texts = default_texts
     accepted = 0

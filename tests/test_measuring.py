@@ -20,11 +20,12 @@ from sim.predict import drafts_of, predict, price, walk
 from sim.run import Record
 from sim.setting import Setting
 from sim.trace import Text
-from validate.calibrate import grid
-from validate.compare import block_log_ratios, compare
+from validate.blocks import block_log_ratios
+from validate.compare import compare
 from validate.design import block_order, interval, next_turn
 from validate.files import append, cut_half_line, write
-from validate.measure import timed_block
+from validate.knots import grid
+from validate.lanes import timed_block
 from validate.runs import Header, Run
 
 PHRASE = (3, 1, 4, 1, 5, 9, 2, 6)
@@ -117,9 +118,12 @@ def test_turns_cancel_a_speed_that_wanders_and_whole_runs_do_not(period: float) 
     assert worst(side_by_side=False) > 2 * worst(side_by_side=True)
 
 
-def test_the_one_with_the_fewest_tokens_goes_next_and_ties_alternate() -> None:
-    assert [next_turn([4, 4, 4], turn) for turn in range(4)] == [0, 2, 0, 2]
-    assert [next_turn([9, 4, 6], turn) for turn in range(2)] == [1, 1]
+def test_the_one_with_the_fewest_tokens_goes_next_and_ties_are_drawn_by_lot() -> None:
+    rng = np.random.default_rng(0)
+    assert {next_turn([9, 4, 6], rng) for _ in range(9)} == {1}
+    lots = Counter(next_turn([4, 4, 9, 4], rng) for _ in range(600))
+    assert set(lots) == {0, 1, 3}
+    assert min(lots.values()) > 150, "each of three about 200 times: none is favoured"
 
 
 def test_only_blocks_that_hold_both_settings_count() -> None:

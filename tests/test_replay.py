@@ -235,7 +235,7 @@ def test_no_draft_is_cut_to_a_stop_token_that_nobody_knew_of(
     loop: str, tokens: list[int], n_rows: int, replays: bool
 ) -> None:
     text = Text(name="a", n_prompt=2, tokens=(*tokens, 7), stop=(7,))
-    setting = Setting(loop, 1 if loop == "greedy" else n_rows, "ngram")
+    setting = Setting(loop, n_rows, "ngram")
     made = passes(drafts(text, "ngram"), setting.loop, setting.rows, recurrent=replays)
     assert made == walk(text, setting, replays=replays)
 

@@ -2,28 +2,37 @@
 
 measured    per block: log of (baseline's seconds a token / the loop's seconds a token);
             the ratio is the mean over blocks, its interval a bootstrap over blocks. Nothing is pooled over blocks.
-predicted   the same ratio from replayed texts and the cost table; its interval from resampled calibration rounds.
+predicted   the same ratio from replayed texts and the cost table; its interval is what so many blocks would measure:
+            the table under resampled calibration rounds, and the noise of single passes.
+
+The error of a prediction made beforehand is (1 + error of the pass cost) (1 + error of the text) - 1: the first is that
+of replaying what was really written, the second what another text than the recorded one changed.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from math import log
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from costmodel.drift import drift, pass_noise
 from costmodel.passcost import PassCost
 from costmodel.profile import Profile
 from sim.loops import LOOPS
 from sim.predict import price, walk
-from sim.setting import Setting
 from sim.trace import Header as TextsHeader
 from sim.trace import Text
-from validate.comparison import Cell, Comparison, Parity
+from validate import blocks, quality
+from validate.blocks import Groups, Key
+from validate.comparison import Cell, Comparison, Parity, Refused
 from validate.design import interval
 from validate.runs import Header, Run
+from validate.watch import during
+
+Seconds: TypeAlias = NDArray[np.float64]
 
 N_DRAWS = 100
 
@@ -55,84 +64,116 @@ def check_same_model(profile: Profile, texts: TextsHeader, runs: Header | None =
         )
 
 
-def seconds_per_token(runs: Sequence[Run]) -> float:
-    """Mean seconds a token behind the prefill, over some runs."""
-    return sum(run.seconds for run in runs) / sum(run.n_tokens for run in runs)
-
-
-def block_log_ratios(baseline: Sequence[Run], other: Sequence[Run]) -> list[float]:
-    """One log speedup for each block in which both settings ran."""
-    blocks: dict[int, tuple[list[Run], list[Run]]] = defaultdict(lambda: ([], []))
-    for side, runs in enumerate((baseline, other)):
-        for run in runs:
-            blocks[run.block][side].append(run)
-    return [log(seconds_per_token(a) / seconds_per_token(b)) for _, (a, b) in sorted(blocks.items()) if a and b]
-
-
 def compare(profile: Profile, texts: Sequence[Text], header: Header, runs: Sequence[Run]) -> Comparison:
     """All cells of the runs: each guessing setting over greedy, and over `gated` at equal rows.
 
     Raises ValueError when a run's prompt is not among the texts.
     """
     by_name = {text.name: text for text in texts}
-    groups: dict[tuple[str, Setting], list[Run]] = defaultdict(list)
     for run in runs:
         if run.prompt not in by_name:
             raise ValueError(f"the runs hold a prompt {run.prompt!r} that is not among the texts: give their own texts")
-        groups[run.prompt, Setting(run.loop, run.rows, run.drafter)].append(run)
+    groups = _sorted(blocks.grouped(runs), list(by_name))
     rng = np.random.default_rng(0)
     costs: list[PassCost] = [profile.cost, *(profile.resampled(rng) for _ in range(N_DRAWS))]
-    predictions = {key: _predicted(group[0], by_name[key[0]], key[1], costs, header) for key, group in groups.items()}
-    cells = []
-    order = {name: i for i, name in enumerate(by_name)}, {name: i for i, name in enumerate(LOOPS)}
-    for (prompt, setting), group in sorted(
-        groups.items(), key=lambda item: (order[0][item[0][0]], order[1][item[0][1].loop])
-    ):
-        if setting.loop == "greedy" or not group[0].n_tokens:
+    noise = pass_noise(profile.rounds)
+    predictions = {
+        key: priced(blocks.clean(group) or group, by_name[key[0]], costs, header, noise, rng)
+        for key, group in groups.items()
+    }
+    before = {key: _beforehand(key, by_name[key[0]], profile.cost, header) for key in groups}
+    speeds = {name: blocks.speeds([run for run in runs if run.prompt == name]) for name in by_name}
+    cells, refused = [], []
+    for base, key in blocks.pairs(groups):
+        if not groups[key][0].n_tokens:
             continue
-        for baseline in ("greedy", "gated"):
-            base = next((k for k in groups if k[0] == prompt and _is_baseline(k[1], baseline, setting)), None)
-            if base is not None and setting.loop != baseline:
-                cells.append(
-                    _cell(header, groups[base], group, predictions[base], predictions[prompt, setting], baseline)
+        if reason := quality.refusal(groups[base], groups[key]):
+            refused.append(
+                Refused(
+                    prompt=key[0],
+                    loop=key[1].loop,
+                    rows=key[1].rows,
+                    drafter=key[1].drafter,
+                    baseline=base[1].loop,
+                    reason=reason,
                 )
+            )
+        else:
+            ratios = predictions[base] / predictions[key], before[base] / before[key]
+            cells.append(_cell(header, groups[base], groups[key], *ratios, speeds[key[0]]))
     wall = sum(run.wall_seconds for run in runs)
+    moved = drift(profile.cost.n_rows, profile.rounds)
     return Comparison(
         environment=header.environment | {"model_hash": header.model_hash, "n_threads": header.n_threads},
         cells=tuple(cells),
-        warnings=(*profile.caveats, *_unfinished(header, runs), *_warnings(cells, groups)),
-        complete=not any(_missing(header, runs)),
+        twins=tuple(quality.twins(groups, blocks.grouped(runs, twins=True))),
+        refused=tuple(refused),
+        drift=moved,
+        warnings=tuple(
+            dict.fromkeys(
+                [
+                    *(moved.warnings() if moved else ()),
+                    *profile.caveats,
+                    *quality.unfinished(header, runs),
+                    *quality.warnings(cells, refused, groups),
+                    *during([seen for seen in {(r.block, r.prompt): r.machine for r in runs}.values() if seen]),
+                ]
+            )
+        ),
+        complete=not any(quality.missing(header, runs)),
         host_share=1 - sum(run.seconds for run in runs) / wall if wall else 0.0,
         n_blocks=len({run.block for run in runs}),
     )
 
 
-def _is_baseline(candidate: Setting, baseline: str, setting: Setting) -> bool:
-    if candidate.loop != baseline:
-        return False
-    return baseline == "greedy" or (candidate.rows, candidate.drafter) == (setting.rows, setting.drafter)
+def _sorted(groups: Groups, prompts: Sequence[str]) -> Groups:
+    """Prompts in the order of the texts, loops in that of the registry."""
+    loops = list(LOOPS)
+    return dict(sorted(groups.items(), key=lambda item: (prompts.index(item[0][0]), loops.index(item[0][1].loop))))
 
 
-def _predicted(
-    run: Run, text: Text, setting: Setting, costs: Sequence[PassCost], header: Header
-) -> NDArray[np.float64]:
-    """Seconds a token of the setting over the text that its run wrote, at every cost."""
-    records = walk(own_text(run, text), setting, header.n_tokens or None, replays=header.replays)
-    return np.array([price(records, cost).sum() for cost in costs]) / max(run.n_tokens, 1)
+def priced(
+    runs: Sequence[Run],
+    text: Text,
+    costs: Sequence[PassCost],
+    header: Header,
+    noise: float = 0.0,
+    rng: np.random.Generator | None = None,
+) -> Seconds:
+    """Predicted seconds a token of a setting over the text that its runs wrote, at every cost.
+
+    With `noise`, the log standard deviation of one pass, every cost but the first also draws what so many runs add.
+    """
+    records = walk(own_text(runs[0], text), runs[0].setting, header.n_tokens or None, replays=header.replays)
+    passes = [price(records, cost) for cost in costs]
+    totals = np.array([seconds.sum() for seconds in passes])
+    if noise and rng is not None and len(passes[0]):
+        share = sqrt(float((passes[0] ** 2).sum())) / float(passes[0].sum())
+        totals[1:] *= np.exp(rng.normal(0, noise * share / sqrt(len(runs)), len(totals) - 1))
+    seconds: Seconds = totals / max(runs[0].n_tokens, 1)
+    return seconds
+
+
+def _beforehand(key: Key, text: Text, cost: PassCost, header: Header) -> float:
+    """Predicted seconds a token of a setting over the recorded text."""
+    records = walk(text, key[1], header.n_tokens or None, replays=header.replays)
+    n_tokens = sum(record.n_tokens for record in records if record.kind != "prefill")
+    return float(price(records, cost).sum()) / max(n_tokens, 1)
 
 
 def _cell(
     header: Header,
     base_runs: Sequence[Run],
     runs: Sequence[Run],
-    base: NDArray[np.float64],
-    own: NDArray[np.float64],
-    baseline: str,
+    ratios: Seconds,
+    before: float,
+    speeds: Mapping[int, float],
 ) -> Cell:
-    measured, low, high = interval(block_log_ratios(base_runs, runs))
-    ratios = base / own
+    base, own = blocks.clean(base_runs), blocks.clean(runs)
+    logs = blocks.block_log_ratios(base, own)
+    measured, low, high = interval(logs)
     predicted_low, predicted_high = np.quantile(ratios[1:], (0.025, 0.975))
-    run = runs[0]
+    run = next((run for run in runs if run.parity), runs[0])
     parity = run.parity or Parity(same=True, noise=header.noise)
     return Cell(
         model=header.model,
@@ -140,7 +181,7 @@ def _cell(
         loop=run.loop,
         rows=run.rows,
         drafter=run.drafter,
-        baseline=baseline,
+        baseline=base_runs[0].loop,
         n_tokens=run.n_tokens,
         n_passes=len(run.decode),
         n_rows=sum(record.n_rows for record in run.decode),
@@ -152,44 +193,10 @@ def _cell(
         high=high,
         parity=parity,
         text="greedy" if parity.same else "own",
+        predicted_before=before,
+        pass_medians=blocks.pass_medians(base, own, speeds),
+        n_blocks=len(logs),
+        odd_blocks=blocks.odd_blocks(base, own),
+        disturbed_blocks=tuple(sorted({run.block for run in runs if blocks.is_disturbed(run)})),
+        host_share=1 - sum(r.seconds for r in runs) / sum(r.wall_seconds for r in runs),
     )
-
-
-def _missing(header: Header, runs: Sequence[Run]) -> Iterator[tuple[int, str]]:
-    """The prompts of begun blocks that lack runs."""
-    n_places = len(header.plan.get("settings", ()))
-    places = Counter((run.block, run.prompt) for run in runs)
-    for block in range(max((run.block for run in runs), default=0) + 1):
-        for prompt in header.plan.get("prompts", ()):
-            if places[block, prompt] < n_places:
-                yield block, prompt
-
-
-def _unfinished(header: Header, runs: Sequence[Run]) -> list[str]:
-    warnings = []
-    if missing := len(list(_missing(header, runs))):
-        warnings.append(
-            f"this run is unfinished: {missing} prompts of its blocks lack runs; the same command goes on from here"
-        )
-    n_blocks = len({run.block for run in runs})
-    if n_blocks < header.n_blocks:
-        warnings.append(
-            f"{n_blocks} of {header.n_blocks} planned blocks were measured: the intervals are wider than planned"
-        )
-    return warnings
-
-
-def _warnings(cells: Sequence[Cell], groups: dict[tuple[str, Setting], list[Run]]) -> list[str]:
-    warnings = []
-    for (prompt, setting), group in groups.items():
-        if any(run.tokens != group[0].tokens for run in group):
-            warnings.append(
-                f"{setting} did not write the same text every time on {prompt!r}: its first text is replayed"
-            )
-    bugs = sorted({(cell.prompt, cell.loop) for cell in cells if cell.parity.verdict == "bug"})
-    for prompt, loop in bugs:
-        warnings.append(
-            f"{loop} left the greedy text of {prompt!r} where its lead exceeds the measured numerical noise: a bug of"
-            " the loop or of the engine, not a tie"
-        )
-    return warnings

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from costmodel.drift import Drift
+
 FORMAT, VERSION = "sweepcap-comparison", 1
 
 
@@ -14,14 +16,20 @@ class Parity(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a loop wrote the baseline's text: if not, where it left it and by how little.
 
     first_difference  index among the generated tokens; None where they are the same
+    tokens            the two tokens there as text, the baseline's first
+    widths            rows of the passes that produced them
     margin            logit lead of the baseline's token over the loop's there, in the baseline's own pass
-    noise             how far logits of equal rows differ between pass widths, for this model (the tie tolerance)
+    own_margin        logit lead of the loop's token over the baseline's, in a pass as wide as the loop's
+    noise             the most by which the pass width changed a lead, for this model (the tie tolerance)
     verdict           "same", "tie" (margin within the noise) or "bug"
     """
 
     same: bool
     first_difference: int | None = None
+    tokens: tuple[str, str] | None = None
+    widths: tuple[int, int] | None = None
     margin: float | None = None
+    own_margin: float | None = None
     noise: float | None = None
     verdict: str = "same"
 
@@ -29,7 +37,14 @@ class Parity(msgspec.Struct, frozen=True, kw_only=True):
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """One loop against one baseline on one prompt; speedups are `total_time` over the passes behind the prefill.
 
-    predicted        from the replay of a recorded text and the pass-cost table; low/high: of the measured, 95 %
+    predicted        from the replay of the text that was written and the pass-cost table; its interval is that of what
+                     so many blocks would measure: the table's uncertainty and the noise of single passes
+    predicted_before the same from the recorded greedy text, which is all that is known beforehand
+    low, high        of the measured, 95 %, over `n_blocks` undisturbed blocks
+    pass_medians     the measured speedup from per-pass medians over blocks; None where the passes differed
+    odd_blocks       blocks that disagree with the others: listed and measured again, not dropped
+    disturbed_blocks blocks in which the machine was busy with something else: kept, left out of the interval
+    host_share       of the loop's wall time, what was spent outside llama.cpp
     text             "own" where the loop's own text was replayed because it left the greedy one at a tie
     """
 
@@ -50,18 +65,70 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     high: float
     parity: Parity
     text: str = "greedy"
+    predicted_before: float | None = None
+    pass_medians: float | None = None
+    n_blocks: int = 0
+    odd_blocks: tuple[int, ...] = ()
+    disturbed_blocks: tuple[int, ...] = ()
+    host_share: float = 0.0
 
     @property
     def error(self) -> float:
-        """predicted / measured - 1."""
+        """predicted / measured - 1: the error of the pass cost, since the passes are those that were run."""
         return self.predicted / self.measured - 1
+
+    @property
+    def text_error(self) -> float:
+        """What a prediction from the recorded text misses besides, because the loop wrote another one."""
+        return 0.0 if self.predicted_before is None else self.predicted_before / self.predicted - 1
+
+
+class Twin(msgspec.Struct, frozen=True, kw_only=True):
+    """Two lanes that ran the same passes (A/A): the true ratio is 1, the rest is the noise floor.
+
+    other   the setting of the second lane: the same, or one that happens to run the same passes on this prompt
+    """
+
+    prompt: str
+    loop: str
+    rows: int
+    drafter: str
+    other: str
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def covers(self) -> bool:
+        """Whether the 95 % interval holds the true ratio."""
+        return self.low <= 1 <= self.high
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell whose speedup is not stated, and why."""
+
+    prompt: str
+    loop: str
+    rows: int
+    drafter: str
+    baseline: str
+    reason: str
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """All cells of a run, what was seen of the machine, and what the reader must be told."""
+    """All cells of a run, what was seen of the machine, and what the reader must be told.
+
+    twins       A/A comparisons: the noise floor
+    refused     cells that are not stated
+    drift       factors of the calibration brackets (before, between, after): all passes' speed, and c(most)/c(1)
+    host_share  of all wall time, what was spent outside llama.cpp
+    """
 
     environment: dict[str, Any]
     cells: tuple[Cell, ...]
+    twins: tuple[Twin, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    drift: Drift | None = None
     warnings: tuple[str, ...] = ()
     complete: bool = True
     host_share: float = 0.0

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sim.machine import Pass
+from sim.run import Record
 from sim.trace import Text
 from validate.comparison import Parity
 from validate.llama import LlamaEngine
@@ -50,19 +51,52 @@ def margin_noise(engine: LlamaEngine, text: Text, max_rows: int, n_places: int =
     return noise
 
 
-def triage(engine: LlamaEngine, text: Text, other: Sequence[int], noise: float) -> Parity:
-    """The verdict on the ids that a loop generated behind the prompt of a recorded text."""
+def triage(
+    engine: LlamaEngine, text: Text, other: Sequence[int], noise: float, passes: Sequence[Record] = ()
+) -> Parity:
+    """The verdict on the ids that a loop generated behind the prompt of a recorded text in some `passes`.
+
+    The recorded text was decoded one row a pass, so its lead is that of a 1-row pass; the loop's is taken in the pass
+    that produced its token, fed again. Both texts are the same up to there.
+    """
     recorded = text.tokens[text.n_prompt :]
     place = first_difference(recorded, other)
     if place is None:
         return Parity(same=True, noise=noise)
     if place >= min(len(recorded), len(other)):
         return Parity(same=False, first_difference=place, noise=noise, verdict="bug")
-    # The recorded text was decoded one row a pass: its lead is that of a 1-row pass.
+    mine, theirs = recorded[place], other[place]
     known = text.tokens[: text.n_prompt + place]
     if len(known) > 1:
         engine(Pass(0, known[:-1], 1))
     logits = engine.logits(Pass(len(known) - 1, known[-1:], 1))[0]
-    margin = float(logits[recorded[place]] - logits[other[place]])
-    verdict = "tie" if margin <= noise else "bug"
-    return Parity(same=False, first_difference=place, margin=margin, noise=noise, verdict=verdict)
+    margin = float(logits[mine] - logits[theirs])
+    width, own_margin = 1, -margin
+    if record := _producer(passes, text.n_prompt, len(known)):
+        # Rows behind the last known one were guesses that cannot change its logits; any token stands for them.
+        rows = (*known, *[mine] * record.n_rows)[record.n_past : record.n_past + record.n_rows]
+        if record.n_past:
+            engine(Pass(0, known[: record.n_past], 1))
+        at = len(known) - 1 - record.n_past
+        wide = engine.logits(Pass(record.n_past, rows, record.n_rows))[at]
+        width, own_margin = record.n_rows, float(wide[theirs] - wide[mine])
+    return Parity(
+        same=False,
+        first_difference=place,
+        tokens=(engine.model.text([mine]), engine.model.text([theirs])),
+        widths=(1, width),
+        margin=margin,
+        own_margin=own_margin,
+        noise=noise,
+        verdict="tie" if margin <= noise else "bug",
+    )
+
+
+def _producer(passes: Sequence[Record], n_prompt: int, n_known: int) -> Record | None:
+    """The pass that told the token behind the first `n_known`, prompt included."""
+    length = n_prompt
+    for record in passes:
+        length += record.n_tokens
+        if length > n_known:
+            return record
+    return None

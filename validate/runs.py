@@ -12,8 +12,10 @@ import msgspec
 
 from sim.penalties import NONE, Penalties
 from sim.run import Record
+from sim.setting import Setting
 from sim.trace import lines
 from validate.comparison import Parity
+from validate.watch import Seen
 
 FORMAT, VERSION = "sweepcap-runs", 1
 
@@ -21,7 +23,7 @@ FORMAT, VERSION = "sweepcap-runs", 1
 class Header(msgspec.Struct, frozen=True, kw_only=True):
     """What all runs of a file share.
 
-    n_tokens, n_blocks  what was asked for
+    n_tokens, n_blocks  what was asked for; `n_blocks` is the least number, with a wanted half-width
     noise   the most by which the pass width alone changed a lead between two tokens (logits)
     penalties, replays  as in the header of the texts
     plan    what a later call must agree with to go on: prompts, settings, tokens
@@ -52,6 +54,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     wall_seconds    of the turns behind the prefill: the passes, and drafting and judging between them
     passes          one record a pass, the prefill first
     parity          the verdict on a text that differs from the recorded one
+    twin            the second of two lanes of this setting in the block: an A/A comparison, no cell
+    machine         what was seen of the machine while the prompt's lanes ran
     """
 
     block: int
@@ -64,6 +68,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     wall_seconds: float
     passes: tuple[Record, ...]
     parity: Parity | None = None
+    twin: bool = False
+    machine: Seen | None = None
+
+    @property
+    def setting(self) -> Setting:
+        """Loop, R and drafter."""
+        return Setting(self.loop, self.rows, self.drafter)
 
     @property
     def decode(self) -> tuple[Record, ...]:

@@ -10,6 +10,7 @@ from costmodel.profile import Profile
 from costmodel.rounds import table
 from sim.trace import Text
 from sim.trace import load as load_texts
+from validate.blocks import is_disturbed
 from validate.calibrate import Measured, load_rounds, where
 from validate.compare import compare
 from validate.comparison import Comparison
@@ -42,9 +43,16 @@ def load(folder: Path) -> Session:
     rounds = load_rounds(folder / "calibration.jsonl")
     if not runs or not rounds:
         raise ValueError(f"{folder} holds no timed run yet: call sweepcap run --out {folder} again")
-    profile = profile_of(header, texts, rounds)
+    profile = profile_of(header, texts, undisturbed(rounds, runs))
     comparison = compare(profile, texts, header, runs)
     return Session(profile, comparison, header, tuple(runs), tuple(texts))
+
+
+def undisturbed(rounds: Sequence[Measured], runs: Sequence[Run]) -> list[Measured]:
+    """The rounds of windows in which nothing else ran; all of them when fewer than half are."""
+    bad = {(run.block, run.prompt) for run in runs if is_disturbed(run)}
+    kept = [measured for measured in rounds if (measured.block, measured.prompt) not in bad]
+    return kept if 2 * len(kept) >= len(rounds) else list(rounds)
 
 
 def profile_of(header: Header, texts: Sequence[Text], rounds: Sequence[Measured]) -> Profile:

@@ -1,0 +1,364 @@
+"""What a run says about itself: drift, noise, odd and disturbed blocks, the noise floor, and what is measured next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from costmodel.ablate import EFFECTS
+from costmodel.drift import TILT_BOUND, drift, pass_noise
+from costmodel.rounds import Round
+from sim.setting import Setting
+from tests.test_measuring import COST, FREE, LOCKED, SETTINGS, profile, session, timed
+from validate import environment, watch
+from validate.agenda import MOST_BLOCKS, N_AGAIN, Agenda, Plan
+from validate.blocks import bad_blocks, clean, grouped, pass_medians, speeds, widest
+from validate.compare import compare
+from validate.design import interval, odd, trend
+from validate.effects import HOST, TEXT, host_seconds, judged
+from validate.runs import Run
+from validate.session import Session, undisturbed
+from validate.verdict import ablations, errors
+from validate.watch import Seen
+
+BUSY = Seen(seconds=9.0, others=0.3)
+
+
+# --- calibration -----------------------------------------------------------------------------------------------------
+
+
+def rounds(n: int, tilt: float = 0.0, speed: float = 0.0, noise: float = 0.02) -> list[Round]:
+    """Rounds of COST on a machine whose c(8)/c(1), or speed, rises by so much (log) from the first to the last."""
+    rng = np.random.default_rng(3)
+    truth = np.array(COST.all_rows_seconds)
+    bent = np.log(COST.n_rows) / np.log(max(COST.n_rows))
+    made = []
+    for i in range(n):
+        now = truth * np.exp(i / (n - 1) * (tilt * bent + speed))
+        same, changed = (now * np.exp(rng.normal(0, noise, truth.shape)) for _ in range(2))
+        made.append(Round(same=tuple(map(tuple, same.tolist())), changed=tuple(map(tuple, changed.tolist()))))
+    return made
+
+
+@pytest.mark.parametrize("speed", [0.0, 0.5, -0.5])
+def test_brackets_disagree_when_the_curve_bends_and_not_when_the_speed_changes(speed: float) -> None:
+    steady = drift(COST.n_rows, rounds(24, speed=speed))
+    assert steady is not None
+    assert not steady.disagree
+    assert steady.warnings() == ()
+    assert steady.speed[-1] / steady.speed[0] == pytest.approx(exp(speed * 2 / 3), rel=0.05)
+    moved = drift(COST.n_rows, rounds(24, tilt=0.3, speed=speed))
+    assert moved is not None
+    assert moved.disagree
+    assert moved.spread == pytest.approx(exp(0.3 * 2 / 3) - 1, rel=0.25)
+    assert "machine changed" in moved.warnings()[0]
+    assert f"{TILT_BOUND:.0%}" in moved.warnings()[0]
+
+
+def test_too_few_rounds_say_nothing_of_drift() -> None:
+    assert drift(COST.n_rows, rounds(5)) is None
+    assert drift((1,), rounds(24)) is None
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.05, 0.1])
+def test_the_noise_of_a_pass_is_told_apart_from_drift(noise: float) -> None:
+    assert pass_noise(rounds(30, tilt=0.3, speed=0.5, noise=noise)) == pytest.approx(noise, rel=0.1)
+    assert pass_noise([]) == 0
+
+
+def test_a_run_whose_brackets_disagree_says_so_first() -> None:
+    header, runs = session(2)
+    bent = msgspec.structs.replace(profile(), rounds=tuple(rounds(24, tilt=0.3)), caveats=("a caveat",))
+    warnings = compare(bent, [LOCKED, FREE], header, runs[:-1]).warnings
+    assert "machine changed" in warnings[0]
+    assert warnings[1] == "a caveat"
+
+
+# --- blocks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 9])
+def test_intervals_of_few_blocks_cover_as_often_as_they_say(n: int) -> None:
+    rng = np.random.default_rng(n)
+    found = [interval((0.02 * rng.standard_t(5, n)).tolist()) for _ in range(60)]
+    hits = sum(low <= 1 <= high for _, low, high in found)
+    assert hits >= 53, "of 60 intervals at 95 % fewer than 53 would miss three standard errors"
+
+
+def test_odd_values_and_trends() -> None:
+    rng = np.random.default_rng(0)
+    for n in (4, 6, 12):
+        values = rng.normal(0.4, 0.005, n)
+        values[1] += 0.2
+        assert odd(values.tolist()) == [1]
+        assert trend((np.arange(n) * 0.01).tolist()) <= 0.09
+    assert odd([0.4, 0.401, 0.402, 0.404]) == [], "smaller than the floor is no oddity"
+    assert sum(trend(rng.normal(size=8).tolist()) < 0.05 for _ in range(200)) < 24
+
+
+def slowed(run: Run, factor: float, machine: Seen | None = None) -> Run:
+    """The run on a machine slower by a factor, for wide passes only."""
+    passes = tuple(replace(r, seconds=r.seconds * (factor if r.n_rows > 1 else 1)) for r in run.passes)
+    return msgspec.structs.replace(run, passes=passes, machine=machine)
+
+
+def spoiled(n_blocks: int, block: int, machine: Seen | None) -> list[Run]:
+    """A session in which wide passes were dear in one block."""
+    return [slowed(run, 1.5, machine) if run.block == block else run for run in session(n_blocks)[1]]
+
+
+def test_an_odd_block_is_listed_and_kept_and_does_not_decide() -> None:
+    header, _ = session(6)
+    comparison = compare(profile(), [LOCKED, FREE], header, spoiled(6, 3, None))
+    carry = next(c for c in comparison.cells if (c.prompt, c.loop, c.baseline) == ("locked", "carry", "greedy"))
+    assert carry.odd_blocks == (3,)
+    assert (carry.n_blocks, carry.disturbed_blocks) == (6, ())
+    assert carry.error == pytest.approx(0, abs=1e-6)
+    assert any("block 3 of 'locked'" in warning for warning in comparison.warnings)
+
+
+def test_a_disturbed_block_is_left_out_openly() -> None:
+    header, _ = session(3)
+    comparison = compare(profile(), [LOCKED, FREE], header, spoiled(3, 1, BUSY))
+    for cell in comparison.cells:
+        assert cell.error == pytest.approx(0, abs=1e-6)
+        assert (cell.n_blocks, cell.disturbed_blocks) == (2, (1,))
+    (warning,) = [w for w in comparison.warnings if "disturbed" in w]
+    assert "30% of the CPUs" in warning
+    assert "stop the other work" in warning
+
+
+def test_a_ratio_of_disturbed_blocks_alone_is_not_stated() -> None:
+    header, _ = session(2)
+    runs = [msgspec.structs.replace(run, machine=BUSY) for run in session(2)[1]]
+    comparison = compare(profile(), [LOCKED, FREE], header, runs)
+    assert comparison.cells == ()
+    assert len(comparison.refused) == 2 * (3 + 2)
+    assert "measure again on a quiet machine" in comparison.refused[0].reason
+    assert any("10 speedups are not stated" in warning for warning in comparison.warnings)
+
+
+def test_lanes_of_equal_passes_are_the_noise_floor() -> None:
+    header, runs = session(6)
+    rng = np.random.default_rng(1)
+    noisy = [
+        msgspec.structs.replace(
+            run, passes=tuple(replace(r, seconds=r.seconds * exp(rng.normal(0, 0.1))) for r in run.passes)
+        )
+        for run in runs
+    ]
+    twin = [msgspec.structs.replace(run, twin=True) for run in noisy if run.loop == "greedy"]
+    twins = compare(profile(), [LOCKED, FREE], header, [*noisy, *twin]).twins
+    assert sum(t.loop == t.other.split()[0] for t in twins) == 2, "greedy against its twin, on each prompt"
+    same = {(t.prompt, t.loop, t.other.split()[0]) for t in twins}
+    assert ("free", "greedy", "carry") in same, "nothing repeats there, so every loop runs the passes of greedy"
+    assert ("locked", "fused", "carry") in same
+    assert not any(t.prompt == "locked" and {t.loop, t.other.split()[0]} == {"greedy", "carry"} for t in twins)
+    exact = [t for t in twins if t.loop == t.other.split()[0]]
+    assert all(t.ratio == pytest.approx(1) and t.covers for t in exact), "the twin is a copy here"
+
+
+def test_medians_over_blocks_remove_what_befell_single_passes() -> None:
+    _, runs = session(7)
+    rng = np.random.default_rng(2)
+    hit = [
+        msgspec.structs.replace(
+            run, passes=tuple(replace(r, seconds=r.seconds * (30 if rng.random() < 0.03 else 1)) for r in run.passes)
+        )
+        for run in runs
+        if run.prompt == "locked"
+    ]
+    groups, truth = grouped(hit), grouped(runs)
+    greedy, carry = (("locked", s) for s in (SETTINGS[0], SETTINGS[3]))
+    even = dict.fromkeys(range(7), 1.0)
+    exact = pass_medians(truth[greedy], truth[carry], even)
+    assert pass_medians(groups[greedy], groups[carry], even) == pytest.approx(exact)
+    assert set(speeds(hit)) == set(range(7))
+    other = [slowed(run, 1) for run in groups[greedy]]
+    other[0] = msgspec.structs.replace(other[0], passes=other[0].passes[:-1])
+    assert pass_medians(other, groups[carry], even) is None
+
+
+# --- what is measured next -------------------------------------------------------------------------------------------
+
+PLAN = Plan(SETTINGS, n_tokens=64, n_blocks=3, twins=SETTINGS[:1])
+
+
+def drive(agenda: Agenda, noise: float = 0.0, seconds: float = 1.0, spoil: int | None = None) -> list[tuple[int, int]]:
+    """Do what the agenda says with runs of COST, and `noise` on each; the steps."""
+    rng, steps, now = np.random.default_rng(0), [], 0.0
+    while (step := agenda.next(now)) is not None:
+        block, place = step
+        text = (LOCKED, FREE)[place]
+        runs = [timed(text, s, block, i, exp(rng.normal(0, noise))) for i, s in enumerate(SETTINGS)]
+        agenda.add([slowed(r, 1.5, BUSY) for r in runs] if block == spoil else runs, seconds)
+        steps.append(step)
+        now += seconds
+        assert len(steps) < 500
+    return steps
+
+
+NAMES = ("locked", "free")
+PLANNED = [(block, place) for block in range(3) for place in range(2)]
+
+
+def test_the_planned_blocks_come_in_order_and_only_those_that_lack() -> None:
+    assert drive(Agenda(PLAN, NAMES, [], None, 0.0)) == PLANNED
+    there = [run for run in session(3)[1] if (run.block, run.prompt) != (1, "free")]
+    assert drive(Agenda(PLAN, NAMES, there, None, 0.0)) == [(1, 1)]
+
+
+def test_a_disturbed_block_is_measured_again() -> None:
+    steps = drive(Agenda(PLAN, NAMES, [], None, 0.0), spoil=1)
+    assert sorted(steps[:6]) == PLANNED
+    assert sorted(steps[6:]) == [(3, 0), (3, 1)], "once for each prompt: there the machine was quiet"
+    always = drive(Agenda(replace(PLAN, n_blocks=1), NAMES, [], None, 0.0), spoil=0)
+    assert len(always) == 2 + 2
+    assert bad_blocks(spoiled(6, 2, None)[:]) == {2}
+    assert N_AGAIN == 2
+
+
+def test_blocks_go_on_until_every_interval_is_narrow_enough() -> None:
+    wide = drive(Agenda(replace(PLAN, half_width=0.02), NAMES, [], None, 0.0), noise=0.02)
+    narrow = drive(Agenda(replace(PLAN, half_width=0.4), NAMES, [], None, 0.0), noise=0.02)
+    assert narrow == PLANNED
+    assert 10 < len(wide) < 2 * MOST_BLOCKS
+    with pytest.raises(ValueError, match="--half-width"):
+        replace(PLAN, half_width=1.5)
+
+
+def test_the_time_limit_is_kept_and_said() -> None:
+    agenda = Agenda(PLAN, NAMES, [], 5.0, 0.0)
+    assert drive(agenda) == PLANNED[:4], "the third block would end after six seconds"
+    assert "2 of 3 blocks" in agenda.reason
+    first = Agenda(PLAN, NAMES, [], 0.1, 0.0)
+    assert drive(first) == PLANNED[:2], "the first block is always done"
+    agenda = Agenda(replace(PLAN, half_width=0.001), NAMES, [], 20.0, 0.0)
+    assert len(drive(agenda, noise=0.05)) == 20
+    assert "+-0.1% asked for" in agenda.reason
+
+
+def test_a_single_block_has_no_half_width() -> None:
+    assert widest(session(1)[1][:4]) == float("inf")
+    assert widest(session(4)[1][:1]) == 0
+
+
+# --- the machine -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        ({"others": 0.5}, "other processes used 50%"),
+        ({"steal": 0.2}, "hypervisor took 20%"),
+        ({"throttled": 3}, "throttled 3 times"),
+    ],
+)
+def test_each_warning_says_what_was_seen_why_it_matters_and_what_to_do(seen: dict[str, float], words: str) -> None:
+    window = Seen(seconds=1.0, **seen)
+    assert words in window.disturbed
+    (told,) = watch.before(window, 2)
+    assert words in told
+    assert "wait for each other" in told
+    assert "measure again" in told
+    quiet = Seen(seconds=1.0)
+    assert quiet.disturbed == ""
+    assert watch.during([quiet, quiet]) == []
+    (told,) = watch.during([quiet, window])
+    assert "1 of 2 timed windows" in told
+    (told,) = watch.during([Seen(seconds=1.0, megahertz=mhz) for mhz in (2000.0, 3000.0)])
+    assert "2000 and 3000 MHz" in told
+
+
+def test_the_watch_sees_what_others_use_and_not_what_we_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    # clock, everybody's seconds, ours, stolen, throttled
+    looks = iter([(0.0, 100.0, 50.0, 0.0, 4.0), (10.0, 113.0, 59.0, 2.0, 4.0), (20.0, 123.0, 69.0, 2.0, 5.0)])
+    monkeypatch.setattr(watch, "_counters", lambda: next(looks))
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    watcher = watch.Watch()
+    first, second = watcher.look(), watcher.look()
+    assert (first.others, first.steal, first.throttled) == (pytest.approx(0.2), pytest.approx(0.1), 0)
+    assert (second.others, second.throttled) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("files", "granted"),
+    [
+        ({"cpu.max": "max 100000"}, None),
+        ({"cpu.max": "250000 100000"}, 2),
+        ({"cpu.max": "max 100000", "job/cpu.max": "150000 100000"}, 1),
+        ({"cpu.max": "100000 100000", "job/step/cpu.max": "400000 100000"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+        ({"cpu/job/step/cpu.cfs_quota_us": "300000", "cpu/job/step/cpu.cfs_period_us": "100000"}, 3),
+        ({"cpu.max": "nonsense"}, None),
+        ({}, None),
+    ],
+)
+def test_the_strictest_control_group_counts(tmp_path: Path, files: dict[str, str], granted: int | None) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content + "\n")
+    own = tmp_path / "own"
+    own.write_text("0::/job/step\n")
+    assert environment.quota(tmp_path, own) == granted
+
+
+def test_more_threads_than_the_control_group_grants_are_refused_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "quota", lambda: 1)
+    monkeypatch.setattr(environment, "allowed_cpus", lambda: 4)
+    environment.check_threads(1)
+    with pytest.raises(ValueError, match=r"--threads 2 must be between 1 and 1: .*grants 1 CPUs.*give --threads 1"):
+        environment.check_threads(2)
+
+
+def test_rounds_of_disturbed_windows_are_left_out_of_the_table() -> None:
+    from validate.calibrate import Measured
+
+    made = [Measured(run.block, run.prompt, ()) for run in session(4)[1] if run.loop == "greedy"]
+    assert {m.block for m in undisturbed(made, spoiled(4, 1, BUSY))} == {0, 2, 3}
+    assert len(undisturbed(made, [msgspec.structs.replace(run, machine=BUSY) for run in session(4)[1]])) == len(made)
+    assert len(clean(spoiled(4, 1, BUSY))) == 3 * len(session(1)[1])
+
+
+# --- effects ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_effect_that_is_real_is_missed_when_it_is_switched_off_and_no_other() -> None:
+    header, runs = session(3)
+    runs = [msgspec.structs.replace(run, wall_seconds=run.seconds + 0.0008 * len(run.decode)) for run in runs]
+    comparison = compare(profile(), [LOCKED, FREE], header, runs)
+    whole = Session(profile(), comparison, header, tuple(runs), (LOCKED, FREE))
+    cells = judged(whole, "v", {"free": "prompt"}, host_seconds(runs))
+    assert len(cells) == len(comparison.cells)
+    assert {cell.held_out for cell in cells if cell.cell.prompt == "free"} == {"prompt"}
+    assert errors(cells).worst < 1e-9
+    found = ablations(cells)
+    assert set(found) == {*EFFECTS, TEXT, HOST}
+    for name in ("rows table", "change of rows"):
+        assert found[name].worst > 0.005, f"COST has {name}, so a model without it misses"
+    assert found[TEXT].worst < 1e-9, "every loop wrote the recorded text"
+    assert 0.005 < found[HOST].worst < 0.1
+    assert errors(cells, wall=True).worst < 1e-9
+    assert errors([]).n == 0
+
+
+def test_every_ablation_leaves_a_table_that_prices_the_same_passes() -> None:
+    for name, without in EFFECTS.items():
+        table = without(COST)
+        assert table.n_rows == COST.n_rows, name
+        for n in COST.n_rows:
+            assert 0.5 < table.seconds(100, n, n) / COST.seconds(100, n, n) < 2, name
+    straight = EFFECTS["rows table"](COST)
+    steps = np.diff(straight.all_rows_seconds, axis=1)
+    assert np.allclose(steps, steps[:, :1])
+    flat = EFFECTS["cached length"](COST)
+    assert flat.seconds(0, 4, 4) == pytest.approx(flat.seconds(248, 4, 4))
+
+
+def test_a_setting_names_the_run() -> None:
+    assert timed(FREE, Setting("carry", 4), 0, 0).setting == Setting("carry", 4)
