@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "figures": {"figures", "validate", "sim", "costmodel"},
 }
 ONLY_IN = {
-    "llama_cpp": ("validate/llama.py", "validate/weights.py"),
+    "llama_cpp": ("validate/weights.py",),
     "matplotlib": ("figures/",),
     "jinja2": ("figures/", "validate/weights.py"),
     "time": ("validate/",),
