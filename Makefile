@@ -48,6 +48,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.drafters
 	$(BIN)/python -m benchmarks.replay
 	$(BIN)/python -m benchmarks.sweep
+	$(BIN)/python -m benchmarks.events
 
 # llama-bench, built from the same source package as the library (about 10 minutes on 2 cores; needs cmake), and compared.
 NATIVE := build/native

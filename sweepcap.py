@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from costmodel.passcost import PassCost
     from costmodel.profile import Profile
     from sim.penalties import Penalties
+    from sim.requests import Source
     from sim.setting import Setting
     from validate.comparison import Comparison
     from validate.runs import Run
@@ -520,6 +521,314 @@ def cap(
         emit(in_words(answer, where))
 
 
+@app.command()
+def slots(
+    out: Out = Path("out-slots"),
+    model: Model = None,
+    slots: Annotated[str, typer.Option("--slots", help="Numbers of slots, as in 1,2,4,8.")] = "1,2,4,8",
+    loop: Loops = None,
+    rows: Rows = None,
+    tokens: Annotated[int, typer.Option("--tokens", min=8, help="Tokens of each text.")] = 96,
+    blocks: Annotated[int, typer.Option("--blocks", min=1, help="Blocks; each runs everything.")] = 6,
+    minutes: Annotated[float, typer.Option("--minutes", help="Start no block that would end later.")] = 7.5,
+    offline: Annotated[bool, typer.Option("--offline", help="Measure nothing: compare what --out holds.")] = False,
+    page: Annotated[Path | None, typer.Option("--page", help="Also write a page (docs/slots.md).")] = None,
+    n_threads: Threads = None,
+    table: TableFile = None,
+    as_json: Json = False,
+) -> None:
+    """Many sequences in one pass, simulated and measured side by side; a stopped run goes on where it was."""
+    from figures.terminal import check_table
+    from validate.files import check_writable
+
+    check_table(table)
+    numbers = _whole_numbers("--slots", slots)
+    if page:
+        check_writable(page)
+    if not offline:
+        settings = _settings(loop or ("greedy", "gated", "fused", "carry"), rows)
+        _time_slots(out / "slots.jsonl", model, settings, numbers, tokens, blocks, minutes, n_threads)
+    _side_by_side(out, page, table, as_json)
+
+
+def _side_by_side(out: Path, page: Path | None, table: Path | None, as_json: bool) -> None:
+    """Simulated and measured, of what `sweepcap slots` left in a folder."""
+    from figures import slotcheck as shown
+    from figures.terminal import emit_json, write_table
+    from sim.trace import load as load_texts
+    from validate.files import cut_half_line, write
+    from validate.slotcheck import check, stops_paying
+    from validate.slotruns import load as load_blocks
+
+    cut_half_line(out / "slots.jsonl")
+    header, timed = load_blocks(out / "slots.jsonl")
+    cells = check(timed, load_texts(out / "texts.jsonl")[1])
+    if page:
+        write(page, shown.page(cells, header).encode())
+    if table:
+        write_table(table, cells)
+    if as_json:
+        emit_json({"cells": cells, "stops_paying": stops_paying(cells), "summary": shown.summary(cells)})
+    else:
+        shown.show(cells)
+    if any(cell.bugs for cell in cells):
+        raise typer.Exit(1)
+
+
+def _time_slots(
+    file: Path,
+    model: Path | None,
+    settings: tuple[Setting, ...],
+    numbers: tuple[int, ...],
+    tokens: int,
+    blocks: int,
+    minutes: float,
+    n_threads: int | None,
+) -> None:
+    from figures.terminal import progress, say
+    from validate.files import check_writable
+    from validate.record import load_prompts, recorded_or_loaded, suite
+    from validate.slots import WORKLOADS, SlotPlan, measure_slots
+
+    plan = SlotPlan(settings, numbers, WORKLOADS, blocks)
+    names = {name for served in WORKLOADS.values() for name in served}
+    asked = [prompt for prompt in load_prompts(suite()) if prompt.name in names]
+    path, n_cores = _model(model), _threads(n_threads)
+    check_writable(file)
+    with progress() as advance:
+        header, texts = recorded_or_loaded(file.parent / "texts.jsonl", path, asked, tokens, n_cores, advance)
+        measure_slots(path, file, header, texts, plan, n_cores, limit_seconds=60 * minutes, advance=advance, say=say)
+
+
+@app.command()
+def design(
+    pairs: Annotated[int, typer.Option("--pairs", help="Pairs of runs, one of either loop.")] = 8,
+    drift: Annotated[
+        str | None,
+        typer.Option("--drift", help='"ou sd=0.1 seconds=0.4", "windows ...", "linear ...", "recorded FILE".'),
+    ] = None,
+    runs: Annotated[Path | None, typer.Option("--runs", help="Fit the drift to these timed runs instead.")] = None,
+    half_width: Annotated[
+        float, typer.Option("--half-width", help="Wanted of the 95 % interval: 0.01 for 1 %.")
+    ] = 0.01,
+    ratio: Annotated[float, typer.Option("--ratio", help="The true ratio; without it the cap at 6 rows.")] = 12 / 7,
+    above: Annotated[float, typer.Option("--above", help="How likely is it to measure more than this?")] = 2.03,
+    seconds: Annotated[float | None, typer.Option("--seconds", help="Of a run; as in --runs, or 1.")] = None,
+    passes: Annotated[int | None, typer.Option("--passes", help="Of a run; as in --runs, or 40.")] = None,
+    jitter: Annotated[float | None, typer.Option("--jitter", help="Log sd of each pass; as in --runs, or 0.")] = None,
+    repetitions: Annotated[int, typer.Option("--repetitions", help="How often each design is simulated.")] = 2000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of all chance: same seed, same answer.")] = 0,
+    figure: Annotated[Path | None, typer.Option("--figure", help="Draw P against drift: .svg, .pdf or .png.")] = None,
+    table: TableFile = None,
+    as_json: Json = False,
+) -> None:
+    """What an order of timed runs can see of a ratio on a machine whose speed wanders, and which order to take."""
+    from figures import designs as pictures
+    from figures.terminal import check_figure, check_table, emit_json, say, write_figure, write_table
+    from sim.designs import STRENGTHS, Timing, against_drift, check_half_width, recommend, see
+    from sim.drift import parse
+    from validate.driftfit import fit_drift, usual_run
+    from validate.runs import load as load_runs
+
+    check_table(table)
+    check_figure(figure)
+    check_half_width(half_width)
+    if (drift is None) == (runs is None):
+        raise ValueError('say how the speed wanders: --drift "ou sd=0.1 seconds=0.4", or --runs FILE to fit it')
+    usual_seconds, usual_passes, usual_jitter = 1.0, 40, 0.0
+    if runs is not None:
+        timed = load_runs(runs)[1]
+        fitted = fit_drift(timed)
+        drift, usual_jitter = fitted.words, fitted.jitter
+        usual_seconds, usual_passes = usual_run(timed)
+        words = f"--drift {drift!r} --jitter {usual_jitter:.3g}"
+        say(f"fitted to {fitted.n_passes} passes of {fitted.seconds:.0f} s: {words}")
+    assert drift is not None
+    wander = parse(drift)
+    timing = Timing(
+        ratio,
+        usual_seconds if seconds is None else seconds,
+        usual_passes if passes is None else passes,
+        usual_jitter if jitter is None else jitter,
+    )
+    at_strength = against_drift(pairs, timing, wander, above, STRENGTHS if figure else (1.0,), seed=seed, n=repetitions)
+    lines = [seen[STRENGTHS.index(1.0) if figure else 0] for seen in at_strength.values()]
+    one_pair = see("ABAB", 1, timing, wander, above=above, seed=seed, n=repetitions)
+    advice = recommend(timing, wander, half_width, above=above, seed=seed, n=repetitions)
+    if figure:
+        alone = against_drift(1, timing, wander, above, STRENGTHS, only=("ABAB",), seed=seed, n=repetitions)["ABAB"]
+        write_figure(figure, pictures.draw(STRENGTHS, alone, at_strength, ratio))
+    if table:
+        write_table(table, lines)
+    if as_json:
+        emit_json({
+            "drift": drift, "timing": timing, "half_width": half_width, "designs": lines, "one_pair": one_pair,
+            "recommended": advice.any, "recommended_whole_runs": advice.whole_runs,
+        })  # fmt: skip
+    else:
+        pictures.show(drift, lines, one_pair, advice, timing, half_width)
+
+
+@app.command()
+def simulate(
+    slots: Annotated[
+        str, typer.Option("--slots", help="Sequences served at a time: one number, or several.")
+    ] = "1,2,4,8",
+    arrivals: Annotated[
+        str, typer.Option("--arrivals", help='"closed" (all slots always busy), "poisson 0.5" a second, or a file.')
+    ] = "closed",
+    profile: Annotated[Path | None, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")] = None,
+    texts: Annotated[Path | None, typer.Option("--texts", help="Recorded texts (sweepcap record).")] = None,
+    acceptance: Annotated[
+        str | None,
+        typer.Option("--acceptance", help='Instead of texts: "iid P" or "ge STAY_L STAY_F AGREE_L AGREE_F".'),
+    ] = None,
+    model_spec: ModelSpec = None,
+    device: Annotated[str | None, typer.Option("--device", help="Instead of a profile, with --model-spec.")] = None,
+    weights: Annotated[str, typer.Option("--weights", help="Quantisation of a --model-spec that is a name.")] = "Q8_0",
+    loop: Loops = None,
+    rows: Rows = None,
+    tokens: Annotated[int, typer.Option("--tokens", min=1, help="Tokens of a request, with --acceptance.")] = 128,
+    prompt: Annotated[int, typer.Option("--prompt", min=1, help="Tokens of a prompt, with --acceptance.")] = 32,
+    extrapolate: Annotated[
+        bool, typer.Option("--extrapolate", help="Also price passes that were not measured.")
+    ] = False,
+    policy: Annotated[
+        str, typer.Option("--policy", help='R of each pass: "fixed", "shared ROWS", "quiet BUSY", "backoff N REST".')
+    ] = "fixed",
+    chunk: Annotated[
+        int | None, typer.Option("--chunk", min=1, help="The most rows of a pass; prompts go in by what is left of it.")
+    ] = None,
+    prefill: Annotated[
+        str, typer.Option("--prefill", help="Prompts share passes (shared) or have theirs (alone).")
+    ] = "shared",
+    view: Annotated[str, typer.Option("--view", help="Cached length of a pass: sum of all, longest, or mean.")] = "sum",
+    draft_seconds: Annotated[float, typer.Option("--draft-seconds", help="What one call of the drafter takes.")] = 0.0,
+    overlap: Annotated[bool, typer.Option("--overlap", help="Draft beside the device.")] = False,
+    drift: Annotated[
+        str, typer.Option("--drift", help='As in sweepcap design: "ou sd=0.1 seconds=0.4", ...')
+    ] = "constant factor=1",
+    jitter: Annotated[float, typer.Option("--jitter", help="Log sd of each pass.")] = 0.0,
+    stalls: Annotated[
+        tuple[float, float] | None, typer.Option("--stalls", help="Mean seconds between two stalls, and of one.")
+    ] = None,
+    patience: Annotated[float | None, typer.Option("--patience", help="Mean seconds until a user gives up.")] = None,
+    ttft: Annotated[float, typer.Option("--ttft", help="Target for goodput, seconds.")] = float("inf"),
+    tpot: Annotated[float, typer.Option("--tpot", help="Target for goodput, seconds a token.")] = float("inf"),
+    requests: Annotated[int, typer.Option("--requests", help="Requests that count, in each replication.")] = 40,
+    warmup: Annotated[
+        int | None, typer.Option("--warmup", help="Requests before them; twice the slots without it.")
+    ] = None,
+    precision: Annotated[
+        float | None, typer.Option("--precision", help="Go on until the mean latency is known to +- this share.")
+    ] = None,
+    replications: Annotated[int, typer.Option("--replications", help="Independent ones.")] = 5,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of all chance: same seed, same answer.")] = 0,
+    figure: Annotated[Path | None, typer.Option("--figure", help="Draw against slots: .svg, .pdf or .png.")] = None,
+    timeline: Annotated[
+        Path | None, typer.Option("--timeline", help="Draw the first passes of the last loop in the most slots.")
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", help="Chrome trace events of all loops in the most slots, for Perfetto.")
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option("--check", help="Instead: simulated and measured, of what sweepcap slots left here.")
+    ] = None,
+    table: TableFile = None,
+    as_json: Json = False,
+) -> None:
+    """Many users on one device: what each loop gains by the number of slots, and where it stops paying."""
+    from costmodel.batched import SlotCost
+    from figures import slotline
+    from figures import slots as pictures
+    from figures.chrometrace import dumps
+    from figures.terminal import check_figure, check_table, emit_json, progress, write_figure, write_table
+    from sim import arrivals as arriving
+    from sim import policies
+    from sim.device import Device, Lognormal, Stalls
+    from sim.drift import parse as parse_drift
+    from sim.replications import first_history
+    from sim.scenario import Scenario
+    from sim.served import Targets
+    from sim.slots import flat, limits, study
+    from validate.files import check_writable, write
+
+    check_table(table)
+    if check is not None:
+        _side_by_side(check, None, table, as_json)
+        return
+    for path in (figure, timeline):
+        check_figure(path)
+    if trace is not None:
+        check_writable(trace)
+    counts = _whole_numbers("--slots", slots)
+    cost, caveats = _cost(profile, model_spec, device, weights, extrapolate)
+    settings = tuple(s for s in _settings(loop, rows) if s.loop != "gated" or "gated" in (loop or STUDY))
+    base = Scenario(
+        Device(
+            SlotCost(cost, view=view),  # type: ignore[arg-type]
+            parse_drift(drift),
+            Lognormal(jitter) if jitter else None,
+            Stalls(*stalls) if stalls else None,
+        ),
+        _source(texts, acceptance, profile, prompt, tokens),
+        settings[0],
+        1,
+        requests,
+        arriving.parse(arrivals),
+        2 * max(counts) if warmup is None else warmup,
+        policies.parse(policy),
+        chunk or _widest(cost),
+        prefill,  # type: ignore[arg-type]
+        draft_seconds,
+        overlap,
+        arriving.Patience(patience) if patience is not None else None,
+    )
+    with progress() as advance:
+        lines = study(base, settings, counts, replications, seed, Targets(ttft, tpot), precision, advance)
+    criterion = "throughput" if isinstance(base.arrivals, arriving.Closed) else "latency"
+    found = limits(lines)
+    if figure:
+        write_figure(figure, pictures.draw(lines, criterion))
+    if timeline:
+        shown = first_history(base, settings[-1], max(counts), seed)
+        write_figure(timeline, slotline.draw(shown, f"{settings[-1]}, {max(counts)} slots"))
+    if trace:
+        write(trace, dumps({str(s): first_history(base, s, max(counts), seed) for s in settings}))
+    if table:
+        write_table(table, [flat(line) for line in lines])
+    if as_json:
+        emit_json({"caveats": caveats, "arrivals": arrivals, "gain_of": criterion, "lines": lines, "limits": found})
+    else:
+        pictures.show(lines, found, f"simulated, {arrivals}; means of {replications} replications", criterion)
+
+
+def _source(texts: Path | None, acceptance: str | None, profile: Path | None, n_prompt: int, n_tokens: int) -> Source:
+    """The requests to simulate: recorded texts of the profile's model, or texts of a law."""
+    from costmodel.acceptance import parse
+    from costmodel.profile import load as load_profile
+    from sim.requests import LawTexts, Texts
+    from sim.trace import load as load_texts
+    from validate.compare import check_same_model
+
+    if (texts is None) == (acceptance is None):
+        raise ValueError('say what is decoded: --texts FILE, or --acceptance "iid 0.8"')
+    if acceptance is not None:
+        return LawTexts(parse(acceptance), n_prompt, n_tokens)
+    assert texts is not None
+    header, recorded = load_texts(texts)
+    if profile is not None:
+        check_same_model(load_profile(profile), header)
+    return Texts(tuple(recorded))
+
+
+def _widest(cost: PassCost) -> int | None:
+    """The most rows that a measured table has; whole prompts where costs are not bound to what was measured."""
+    from costmodel.passcost import Table
+
+    return cost.n_rows[-1] if isinstance(cost, Table) and not cost.extrapolate else None
+
+
 @imports.command("cost")
 def import_cost(
     file: Annotated[
@@ -729,6 +1038,14 @@ def _penalties(repeat: float, frequency: float, presence: float, last_n: int) ->
 
     made = Made(repeat=repeat, frequency=frequency, presence=presence, last_n=last_n)
     return made if made.counts_tokens else NONE
+
+
+def _whole_numbers(option: str, words: str) -> tuple[int, ...]:
+    """Comma-separated whole numbers; ValueError for anything else."""
+    numbers = [word.strip() for word in words.split(",")]
+    if not all(word.isdecimal() for word in numbers):
+        raise ValueError(f"{option} takes whole numbers, as in {option} 1,2,4,8, not {words!r}")
+    return tuple(map(int, numbers))
 
 
 def _pairs(words: Sequence[str] | None) -> dict[str, str]:

@@ -24,7 +24,9 @@ from validate.files import check_writable, write
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.figure import Figure
 
+FIGURES = (".svg", ".pdf", ".png")
 TABLES = {".csv": "write_csv", ".parquet": "write_parquet", ".json": "write_json"}
 
 
@@ -72,6 +74,21 @@ def check_table(path: Path | None) -> None:
         if path.suffix not in TABLES:
             raise ValueError(f"{path}: a table is written as {', '.join(TABLES)}; choose one of these endings")
         check_writable(path)
+
+
+def check_figure(path: Path | None) -> None:
+    """Raise ValueError, before any work, when a figure's file could not be written or is of no known kind."""
+    if path is not None:
+        if path.suffix not in FIGURES:
+            raise ValueError(f"{path}: a figure is written as {', '.join(FIGURES)}; choose one of these endings")
+        check_writable(path)
+
+
+def write_figure(path: Path, figure: Figure) -> None:
+    """A figure as a file of the kind that its ending tells, or nothing."""
+    from figures.style import rendered
+
+    write(path, rendered(figure, path.suffix[1:]))
 
 
 def write_table(path: Path, rows: Sequence[Any]) -> None:

@@ -53,23 +53,27 @@ def _kind(state: State, pass_: Pass, guesses: bool) -> Kind:
     return "correction" if state.guessed else "decode"
 
 
+def record_of(state: State, pass_: Pass, after: State, seconds: float) -> Record:
+    """The record of a pass that led from one state to another in so many seconds."""
+    return Record(
+        _kind(state, pass_, after.guessed > 0),
+        pass_.keep,
+        len(pass_.rows),
+        pass_.want,
+        after.guessed,
+        after.accepted,
+        after.tokens.length - state.tokens.length,
+        seconds,
+    )
+
+
 def passes(loop: Loop, state: State, engine: Engine) -> Iterator[tuple[State, Record]]:
     """The passes of a loop to the end of the text, one at a time: the state after each, and its record."""
     while (pass_ := next_pass(loop, state)) is not None:
         answer, seconds = engine(pass_)
         after = step(state, pass_, answer)
-        record = Record(
-            _kind(state, pass_, after.guessed > 0),
-            pass_.keep,
-            len(pass_.rows),
-            pass_.want,
-            after.guessed,
-            after.accepted,
-            len(after.tokens) - len(state.tokens),
-            seconds,
-        )
+        yield after, record_of(state, pass_, after, seconds)
         state = after
-        yield state, record
 
 
 def run(loop: Loop, state: State, engine: Engine) -> tuple[State, list[Record]]:

@@ -23,6 +23,7 @@ ONLY_IN = {
     "llama_cpp": ("validate/weights.py",),
     "matplotlib": ("figures/",),
     "jinja2": ("figures/", "validate/weights.py"),
+    "simpy": ("sim/events.py",),
     "time": ("validate/",),
     "random": ("validate/",),
     "datetime": ("validate/",),
@@ -60,6 +61,6 @@ def test_the_machine_and_the_loops_are_standard_library_only() -> None:
 
 def test_importing_the_program_loads_nothing_heavy() -> None:
     code = "import sys, sweepcap; print([m for m in sys.modules if m in %r])"
-    heavy = ("numpy", "scipy", "matplotlib", "polars", "llama_cpp", "numba", "msgspec", "jinja2")
+    heavy = ("numpy", "scipy", "matplotlib", "polars", "llama_cpp", "numba", "msgspec", "jinja2", "simpy")
     done = subprocess.run([sys.executable, "-c", code % (heavy,)], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import numpy as np
@@ -57,6 +57,16 @@ def grid(longest: int, max_rows: int, shortest: int = 1) -> Grid:
     return Grid(n_past=tuple(sorted(set(knots)) or (shortest,)), n_rows=tuple(range(1, max_rows + 1)))
 
 
+class Feeds(Protocol):
+    """What stands at one cached length and can be fed passes of any rows; `n_rows` are those of the last one."""
+
+    n_rows: int
+
+    def feed(self, tokens: Sequence[int], n_rows: int, n_out: int) -> float:
+        """Seconds of a pass of `n_rows` rows on the cached ones."""
+        ...
+
+
 @dataclass(slots=True)
 class Knot:
     """A context whose cache holds a text up to one cached length, and the row count of the pass it fed last."""
@@ -97,7 +107,7 @@ def knots(
 
 
 def calibration_round(
-    at: Sequence[Knot], tokens: Sequence[int], visit: Grid, rng: np.random.Generator, *, last_row: bool = False
+    at: Sequence[Feeds], tokens: Sequence[int], visit: Grid, rng: np.random.Generator, *, last_row: bool = False
 ) -> Generator[None, None, Round]:
     """One round over the grid, a pass at a time: each row count at all knots behind other rows, then behind its like.
 
