@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= out
 
-.PHONY: run test check peers peers-native shapes prove mutate bench accuracy robust docs published clean
+.PHONY: run test check peers peers-native shapes prove mutate bench accuracy robust docs published slots clean
 .DELETE_ON_ERROR:
 
 run: $(READY)
@@ -86,6 +86,10 @@ docs: $(READY)
 
 published: $(READY)
 	$(BIN)/python -m validate.published docs/published.md
+
+# 1, 2, 4 and 8 slots on the default model, simulated and measured; 8 minutes on 2 idle cores, and gone on with if stopped.
+slots: $(READY)
+	$(BIN)/sweepcap slots --out $(OUT)/slots --page docs/slots.md
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

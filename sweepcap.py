@@ -521,15 +521,15 @@ def cap(
         emit(in_words(answer, where))
 
 
-@app.command()
-def slots(
-    out: Out = Path("out-slots"),
+@app.command("slots")
+def check_slots(
+    out: Out = Path("out/slots"),
     model: Model = None,
     slots: Annotated[str, typer.Option("--slots", help="Numbers of slots, as in 1,2,4,8.")] = "1,2,4,8",
     loop: Loops = None,
     rows: Rows = None,
-    tokens: Annotated[int, typer.Option("--tokens", min=8, help="Tokens of each text.")] = 96,
-    blocks: Annotated[int, typer.Option("--blocks", min=1, help="Blocks; each runs everything.")] = 6,
+    tokens: Annotated[int, typer.Option("--tokens", min=8, help="Tokens of each text.")] = 64,
+    blocks: Annotated[int, typer.Option("--blocks", min=1, help="Blocks; each runs everything.")] = 8,
     minutes: Annotated[float, typer.Option("--minutes", help="Start no block that would end later.")] = 7.5,
     offline: Annotated[bool, typer.Option("--offline", help="Measure nothing: compare what --out holds.")] = False,
     page: Annotated[Path | None, typer.Option("--page", help="Also write a page (docs/slots.md).")] = None,
@@ -542,7 +542,7 @@ def slots(
     from validate.files import check_writable
 
     check_table(table)
-    numbers = _whole_numbers("--slots", slots)
+    numbers = tuple(_counts(slots))
     if page:
         check_writable(page)
     if not offline:
@@ -732,12 +732,17 @@ def simulate(
         Path | None, typer.Option("--trace", help="Chrome trace events of all loops in the most slots, for Perfetto.")
     ] = None,
     check: Annotated[
-        Path | None, typer.Option("--check", help="Instead: simulated and measured, of what sweepcap slots left here.")
-    ] = None,
+        bool, typer.Option("--check", help="Measure it too, side by side: what sweepcap slots does.")
+    ] = False,
     table: TableFile = None,
     as_json: Json = False,
 ) -> None:
     """Many users on one device: what each loop gains by the number of slots, and where it stops paying."""
+    if check:
+        if arrivals != "closed":
+            raise ValueError(f"slots are measured with closed arrivals: leave out --arrivals {arrivals!r}, or --check")
+        check_slots(slots=slots, loop=loop, rows=rows, table=table, as_json=as_json)
+        return
     from costmodel.batched import SlotCost
     from figures import slotline
     from figures import slots as pictures
@@ -754,14 +759,11 @@ def simulate(
     from validate.files import check_writable, write
 
     check_table(table)
-    if check is not None:
-        _side_by_side(check, None, table, as_json)
-        return
     for path in (figure, timeline):
         check_figure(path)
     if trace is not None:
         check_writable(trace)
-    counts = _whole_numbers("--slots", slots)
+    counts = _counts(slots)
     cost, caveats = _cost(profile, model_spec, device, weights, extrapolate)
     settings = tuple(s for s in _settings(loop, rows) if s.loop != "gated" or "gated" in (loop or STUDY))
     base = Scenario(
@@ -801,6 +803,14 @@ def simulate(
         emit_json({"caveats": caveats, "arrivals": arrivals, "gain_of": criterion, "lines": lines, "limits": found})
     else:
         pictures.show(lines, found, f"simulated, {arrivals}; means of {replications} replications", criterion)
+
+
+def _counts(words: str) -> list[int]:
+    """Numbers of slots, as in 1,2,4,8."""
+    try:
+        return [int(word) for word in words.split(",")]
+    except ValueError:
+        raise ValueError(f"--slots takes whole numbers, as in 1,2,4,8, not {words!r}") from None
 
 
 def _source(texts: Path | None, acceptance: str | None, profile: Path | None, n_prompt: int, n_tokens: int) -> Source:
@@ -1038,14 +1048,6 @@ def _penalties(repeat: float, frequency: float, presence: float, last_n: int) ->
 
     made = Made(repeat=repeat, frequency=frequency, presence=presence, last_n=last_n)
     return made if made.counts_tokens else NONE
-
-
-def _whole_numbers(option: str, words: str) -> tuple[int, ...]:
-    """Comma-separated whole numbers; ValueError for anything else."""
-    numbers = [word.strip() for word in words.split(",")]
-    if not all(word.isdecimal() for word in numbers):
-        raise ValueError(f"{option} takes whole numbers, as in {option} 1,2,4,8, not {words!r}")
-    return tuple(map(int, numbers))
 
 
 def _pairs(words: Sequence[str] | None) -> dict[str, str]:

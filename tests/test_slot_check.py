@@ -30,7 +30,7 @@ CHANGE = 0.0004
 
 def price(n_rows: int, past: int) -> float:
     """The shape of a small model on two cores: the first rows are dear, many together are cheaper each."""
-    return 0.006 + 0.002 * n_rows - 0.0003 * (n_rows // 4) + 2e-6 * past
+    return (0.006 + 0.002 * n_rows - 0.0003 * (n_rows // 4)) * (1 + 1e-4 * past)
 
 
 def timed(setting: Setting, workload: str, n_slots: int, speed: float = 1.0) -> SlotRun:
@@ -171,6 +171,16 @@ def _story(folder: Path) -> Path:
     path = folder / "prompts.jsonl"
     path.write_text('{"name": "story", "prompt": "ba be bi bo bu ba be bi"}\n')
     return path
+
+
+def test_simulate_measures_too_when_asked(sweepcap: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, object]] = []
+    monkeypatch.setattr("sweepcap.check_slots", lambda **words: asked.append(words))
+    assert sweepcap("simulate", "--check", "--slots", "1,2", "--loop", "carry", "--rows", 4, "--json").status == 0
+    assert asked == [{"slots": "1,2", "loop": ["carry"], "rows": [4], "table": None, "as_json": True}]
+    refused = sweepcap("simulate", "--check", "--arrivals", "poisson 1")
+    assert (refused.status, len(asked)) == (2, 1)
+    assert "closed arrivals" in refused.err
 
 
 @pytest.mark.parametrize("words", [

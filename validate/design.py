@@ -48,6 +48,11 @@ def next_turn(n_tokens: Sequence[int], rng: np.random.Generator) -> int:
     return places[rng.integers(len(places))] if len(places) > 1 else places[0]
 
 
+def lots(block: int, n_prompt: int) -> np.random.Generator:
+    """The lots of a prompt's turns in a block, always the same: who went when can be told from the runs."""
+    return np.random.default_rng((block, n_prompt))
+
+
 def middle(values: Sequence[float]) -> float:
     """The mean of the middle half: a block in which something else woke up must not decide.
 

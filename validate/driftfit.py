@@ -23,7 +23,7 @@ from scipy.optimize import least_squares
 
 from sim.drift import Constant, Drift, OrnsteinUhlenbeck, Product, Windows
 from sim.run import Record
-from validate.design import next_turn
+from validate.design import lots, next_turn
 from validate.runs import Run
 
 Array = NDArray[np.float64]
@@ -58,12 +58,13 @@ def in_order(runs: Sequence[Run]) -> list[Record]:
     """The passes of runs that went side by side, in the order in which they went (`validate.design.next_turn`)."""
     done: list[Record] = []
     for _, group in groupby(runs, key=lambda run: (run.block, run.prompt)):
-        lanes = [list(run.decode) for run in sorted(group, key=lambda run: run.place)]
-        at, tokens, turn = [0] * len(lanes), [0] * len(lanes), 0
+        side_by_side = sorted(group, key=lambda run: run.place)
+        rng = lots(side_by_side[0].block, side_by_side[0].passes[0].n_rows)
+        lanes = [list(run.decode) for run in side_by_side]
+        at, tokens = [0] * len(lanes), [0] * len(lanes)
         going = list(range(len(lanes)))
         while going:
-            lane = going[next_turn([tokens[i] for i in going], turn)]
-            turn += 1
+            lane = going[next_turn([tokens[i] for i in going], rng)]
             if at[lane] == len(lanes[lane]):
                 going.remove(lane)
                 continue

@@ -9,14 +9,12 @@ import gc
 from collections.abc import Sequence
 from time import perf_counter
 
-import numpy as np
-
 from sim.loops import greedy
 from sim.machine import Pass, State
 from sim.run import Record, passes
 from sim.setting import Setting
 from sim.trace import Text
-from validate.design import next_turn
+from validate.design import lots, next_turn
 from validate.knots import Strewn
 from validate.llama import LlamaEngine
 from validate.runs import Run
@@ -82,7 +80,7 @@ def timed_block(
         Lane(engine, s, state, prefill, twin=s in settings[:place])
         for place, (engine, s) in enumerate(zip(engines, settings, strict=True))
     ]
-    lots = np.random.default_rng((block, len(text.tokens)))
+    rng = lots(block, text.n_prompt)
     gc.collect()
     gc.disable()  # a collection in the middle of a loop would be charged to that loop
     try:
@@ -91,7 +89,7 @@ def timed_block(
             lengths = [len(lane.state.tokens) for lane in going]
             if strewn:
                 strewn.until((min(lengths) - text.n_prompt) / text.n_tokens)
-            i = next_turn(lengths, lots)
+            i = next_turn(lengths, rng)
             if not going[i].turn():
                 del going[i]
     finally:

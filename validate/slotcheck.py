@@ -16,9 +16,10 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from costmodel.batched import SlotCost
-from costmodel.rounds import Round, table
+from costmodel.rounds import Round, nested, table
 from costmodel.table import Table
 from sim.answers import recorded
 from sim.device import Device
@@ -29,6 +30,7 @@ from sim.scenario import Scenario
 from sim.setting import Setting, make_drafter
 from sim.trace import Text
 from validate.closed import state_at
+from validate.knots import Grid
 from validate.slotruns import SlotBlock, SlotPass, SlotRun
 
 
@@ -97,25 +99,34 @@ class Kept:
             yield job
 
 
-def cost_of(visit_past: Sequence[int], visit_rows: Sequence[int], rounds: Sequence[Round]) -> Table:
+def cost_of(visit: Grid, rounds: Sequence[Round]) -> Table:
     """The table of a session's rounds, at the mean speed of the machine while they were taken.
 
-    A table's cells are medians, near enough; the seconds of a run are a sum, to which slow moments belong.
+    A table's cells are medians, near enough; the seconds of a run are a sum, to which slow moments belong. What a pass
+    on more cached tokens costs more is a share of it that is a line over rows: every cell says something about it.
     """
-    made = table(tuple(visit_past), tuple(visit_rows), rounds, padding=None)
-    cells = np.array(made.all_rows_seconds)
+    made = table(visit.n_past, visit.n_rows, rounds, padding=None)
+    cells = _smooth(np.array(made.all_rows_seconds), np.array(visit.n_rows))
     speed = float(np.mean([r.same for r in rounds]) / cells.mean())
-    grid = tuple(tuple(float(s) for s in row) for row in speed * cells)
     change = made.change_seconds
     assert isinstance(change, float)
     # Row counts that were hardly ever seen lie on a straight line between those that were.
-    return Table(made.n_rows, made.n_past, grid, change_seconds=speed * change, padding=None, extrapolate=True)
+    return Table(
+        made.n_rows, made.n_past, nested(speed * cells), change_seconds=speed * change, padding=None, extrapolate=True
+    )
+
+
+def _smooth(cells: NDArray[np.float64], n_rows: NDArray[np.int_]) -> NDArray[np.float64]:
+    """Seconds at two cached lengths, [2][rows], whose log-ratio is a line over rows (a number, of few row counts)."""
+    more = np.log(cells[1] / cells[0])
+    line = np.polynomial.Polynomial.fit(n_rows, more, 1)(n_rows) if len(n_rows) > 3 else np.full_like(more, more.mean())
+    middle = np.sqrt(cells[0] * cells[1])
+    return np.stack((middle * np.exp(-line / 2), middle * np.exp(line / 2)))
 
 
 def slot_cost(blocks: Sequence[SlotBlock]) -> SlotCost:
     """What a pass costs in the number of slots that some blocks have in common."""
-    visit = blocks[0].visit
-    made = cost_of(visit.n_past, visit.n_rows, [round_ for block in blocks for round_ in block.rounds])
+    made = cost_of(blocks[0].visit, [round_ for block in blocks for round_ in block.rounds])
     return SlotCost(made, made, "sum")
 
 

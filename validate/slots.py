@@ -25,7 +25,7 @@ from sim.machine import Pass
 from sim.setting import Setting
 from sim.trace import Header as TextsHeader
 from sim.trace import Text
-from validate import environment
+from validate import environment, watch
 from validate.closed import SlotLane, begins, check_long_enough, walked
 from validate.design import block_order, next_turn
 from validate.files import append, check_writable, cut_half_line, write
@@ -47,6 +47,8 @@ COVERED = 0.97
 @dataclass(frozen=True, slots=True)
 class SlotPlan:
     """What is timed: settings in slots over workloads (names of texts by a name of their own), in blocks.
+
+    `n_rounds` calibration rounds go with a block of the most slots, twice as many with half the slots: they are short.
 
     Raises ValueError for no slots at all, for the same number twice, and for a workload without texts.
     """
@@ -73,6 +75,10 @@ class SlotPlan:
                 raise ValueError(f"the texts hold no {name!r} for the workload {workload!r}: record it")
             check_long_enough(by_name[name])
         return [by_name[name] for name in islice(cycle(self.workloads[workload]), n_slots)]
+
+    def rounds(self, n_slots: int) -> int:
+        """How many calibration rounds go with one block of so many slots."""
+        return self.n_rounds * (max(self.slots) // n_slots)
 
     def lanes(self) -> list[tuple[str, Setting]]:
         """What goes side by side."""
@@ -145,19 +151,18 @@ def slot_knots(
         yield made
 
 
-def side_by_side(lanes: Sequence[SlotLane], strewn: Strewn) -> list[SlotRun]:
+def side_by_side(lanes: Sequence[SlotLane], strewn: Strewn, rng: np.random.Generator) -> list[SlotRun]:
     """All lanes to their ends, pass by pass in turn, the calibration's cells evenly among them."""
     gc.collect()
     gc.disable()
     try:
-        going, turn = list(lanes), 0
+        going = list(lanes)
         while going:
             shares = [int(1000 * lane.share) for lane in going]
             strewn.until(min(shares) / 1000)
-            i = next_turn(shares, turn)
+            i = next_turn(shares, rng)
             if not going[i].turn():
                 del going[i]
-            turn += 1
     finally:
         gc.enable()
     strewn.finish()
@@ -201,10 +206,10 @@ class _Session:
             for slot, snapshot in enumerate(self.places[workload]):
                 engine.restore(slot, snapshot)
             lanes.append(SlotLane(engine, setting, workload, self.served[workload]))
-        rng = np.random.default_rng((plan.seed, block, self.n_slots))
-        rounds = [calibration_round(self.knots, self.tokens, self.visit, rng) for _ in range(plan.n_rounds)]
-        strewn = Strewn(rounds, plan.n_rounds * self.visit.n_passes)
-        runs = side_by_side(lanes, strewn)
+        rng, n_rounds = np.random.default_rng((plan.seed, block, self.n_slots)), plan.rounds(self.n_slots)
+        rounds = [calibration_round(self.knots, self.tokens, self.visit, rng) for _ in range(n_rounds)]
+        strewn = Strewn(rounds, n_rounds * self.visit.n_passes)
+        runs = side_by_side(lanes, strewn, rng)
         return SlotBlock(
             block=block, n_slots=self.n_slots, visit=self.visit, rounds=tuple(strewn.rounds), runs=tuple(runs)
         )
@@ -249,8 +254,9 @@ def measure_slots(
             raise ValueError(f"the texts were not recorded with {path.name}: record them with this model")
         longest = padded(max(len(text.tokens) for text in texts) + max(s.rows for s in plan.settings))
         judge = stack.enter_context(LlamaEngine(model, n_ctx=longest, n_threads=n_threads))
+        watcher = watch.Watch()
         noise, done = _go_on(file, header, texts, plan, judge)
-        for warning in environment.busy():
+        for warning in watch.before(watcher.look(), n_threads):
             say(warning)
         steps = [(block, n) for block in range(plan.n_blocks) for n in plan.slots]
         sessions: dict[int, _Session] = {}
