@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= out
+FIGURES ?= $(OUT)/figures-of-records
 
-.PHONY: run test check peers peers-native shapes prove mutate bench accuracy robust docs published slots clean
+.PHONY: run test check peers peers-native shapes prove mutate bench accuracy robust docs published slots figures claims clean
 .DELETE_ON_ERROR:
 
 run: $(READY)
@@ -90,6 +91,14 @@ published: $(READY)
 # 1, 2, 4 and 8 slots on the default model, simulated and measured; 8 minutes on 2 idle cores, and gone on with if stopped.
 slots: $(READY)
 	$(BIN)/sweepcap slots --out $(OUT)/slots --page docs/slots.md
+
+# Every figure again from figures/records, as SVG, PDF and PNG. To refresh the records: python -m figures.records RUN --claims CLAIMS
+figures: $(READY)
+	$(BIN)/python -m figures.redraw --out $(FIGURES)
+
+# The preprint's numbers on this machine, and docs/claims.md.
+claims: $(READY)
+	$(BIN)/sweepcap claims --out $(OUT)/claims --page docs/claims.md
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

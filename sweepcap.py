@@ -521,6 +521,65 @@ def cap(
         emit(in_words(answer, where))
 
 
+@app.command()
+def claims(
+    model: Model = None,
+    out: Out = Path("claims"),
+    full: Annotated[
+        bool, typer.Option("--full", help="Also the shapes of Llama-3.2-3B; about 10 minutes more.")
+    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer tokens and one block: a look, not a verdict.")] = False,
+    prompts: Annotated[
+        Path | None, typer.Option("--prompts", help="The suite's prompts in your words, by the same names.")
+    ] = None,
+    no_measure: Annotated[
+        bool, typer.Option("--no-measure", help="Judge what the folder holds, without measuring.")
+    ] = False,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="Also write the page, and figures/ beside it, here.")
+    ] = None,
+    n_threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Check the preprint's numbers here, one by one: what each implies, what is predicted, what is measured.
+
+    Takes at most 6 minutes on 2 idle cores without --full. A stopped command goes on where it was. Examples:
+
+        sweepcap claims --out claims
+        sweepcap claims --out claims --no-measure --page docs/claims.md
+    """
+    from figures.claimspage import write as write_page
+    from figures.terminal import emit_json, emit_table, progress, say
+    from validate.claims import judge
+    from validate.evidence import gather
+    from validate.parts import PARTS, measure_parts, shortened
+    from validate.record import load_prompts, suite
+
+    if not no_measure:
+        path, n_cores = _model(model), _threads(n_threads)
+        parts = shortened(PARTS, n_tokens=24, n_blocks=1) if quick else PARTS
+        with progress() as advance:
+            measure_parts(
+                path, out, load_prompts(prompts or suite()), n_cores, full=full, parts=parts, advance=advance, say=say
+            )
+    evidence = gather(out, list(PARTS))
+    lines = judge(evidence)
+    _write_json(out / "evidence.json", evidence)
+    for where in (out / "claims.md", page):
+        if where:
+            write_page(where, evidence, lines)
+            say(f"the page is {where}")
+    if as_json:
+        emit_json({"evidence": evidence, "claims": lines})
+        return
+    emit_table(
+        "the preprint's claims; speedups are total_time over gated at R = 6",
+        ("claim", "verdict", "implies", "predicted here", "measured here", "why"),
+        [(line.claim.states, line.verdict, line.implies, line.predicted, line.measured, line.reason) for line in lines],
+        longest=1000,
+    )
+
+
 @app.command("slots")
 def check_slots(
     out: Out = Path("out/slots"),

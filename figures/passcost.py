@@ -127,4 +127,5 @@ def _say(axes: Axes, rows: np.ndarray, cost: np.ndarray, several: bool, chosen: 
         va="top" if below else "bottom",
         color=style.LIGHT["blue"],
         linespacing=1.25,
+        bbox=style.on_paper(),
     )

@@ -179,6 +179,11 @@ def nothing(figure: Figure, finding: str, why: str) -> Figure:
     return figure
 
 
+def on_paper() -> dict[str, Any]:
+    """A box behind a text that would otherwise be crossed by lines."""
+    return {"facecolor": LIGHT["paper"], "edgecolor": "none", "pad": 0.8}
+
+
 def grid(axes: Axes, which: str) -> None:
     """Faint lines behind the data, across the axis `which` (x, y or both)."""
     axes.set_axisbelow(True)
@@ -187,7 +192,7 @@ def grid(axes: Axes, which: str) -> None:
 
 def keys(figure: Figure, handles: Sequence[Artist], names: Sequence[str]) -> None:
     """A key under the picture, in as many columns as the names leave room for."""
-    widths = [RC["legend.fontsize"] * (ems(name) + 2.1) for name in names]
+    widths = [RC["legend.fontsize"] * (max(map(ems, name.split("\n"))) + 2.1) for name in names]
 
     def width(n_columns: int) -> float:
         return sum(float(max(column)) for column in array_split(widths, n_columns))

@@ -53,10 +53,13 @@ def emit_json(value: Any) -> None:
     emit(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
-def emit_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A result as a table: words to the left, numbers to the right, as wide as needed where no terminal limits it."""
+def emit_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]], longest: int = 200) -> None:
+    """A result as a table: words to the left, numbers to the right, as wide as needed where no terminal limits it.
+
+    What has more than `longest` characters is cut.
+    """
     table = Table(title=Text(plain(title)), title_justify="left", box=None, pad_edge=False, header_style="bold")
-    cells = [[plain(str(cell)) for cell in row] for row in rows]
+    cells = [[plain(str(cell), longest) for cell in row] for row in rows]
     for i, name in enumerate(names):
         numeric = all(row[i][:1] in "-+0123456789(n" or row[i] == "-" for row in cells)
         table.add_column(Text(name), justify="right" if numeric and i else "left", overflow="fold")

@@ -23,6 +23,7 @@ from validate import environment, watch
 from validate.agenda import Agenda, Plan
 from validate.calibrate import Measured, calibration_text, longest, where
 from validate.design import block_order
+from validate.fed import FedEngine
 from validate.files import append, check_writable, cut_half_line, write
 from validate.knots import Grid, Knot, Strewn, calibration_round, knots
 from validate.lanes import timed_block, warm_up
@@ -47,12 +48,15 @@ class Bench:
         *,
         calibrated: bool,
         penalties: Penalties,
+        fed: bool,
     ) -> None:
         length = longest(texts, plan.n_tokens, plan.max_rows)
         n_ctx = padded(length)
 
+        kind = FedEngine if fed else LlamaEngine
+
         def engine() -> LlamaEngine:
-            return stack.enter_context(LlamaEngine(model, n_ctx=n_ctx, n_threads=n_threads, penalties=penalties))
+            return stack.enter_context(kind(model, n_ctx=n_ctx, n_threads=n_threads, penalties=penalties))
 
         self.plan, self.texts = plan, texts
         self.engines = [engine() for _ in plan.lanes]
@@ -78,6 +82,9 @@ class Bench:
             rounds = [calibration_round(self.at, self.tokens, self.visit, rng) for _ in range(plan.n_rounds)]
             strewn = Strewn(rounds, plan.n_rounds * self.visit.n_passes)
         engines = [self.engines[i] for i in rng.permutation(len(self.engines))]
+        for engine in engines:
+            if isinstance(engine, FedEngine):
+                engine.follow(text)
         order = block_order(plan.lanes, block, plan.seed + place)
         runs = timed_block(engines, order, text, plan.n_tokens, block, strewn)
         if strewn is None:
@@ -97,13 +104,15 @@ def measure(
     rounds_file: Path | None = None,
     limit_seconds: float | None = None,
     n_gpu_layers: int = 0,
+    fed: bool = False,
     advance: Advance = quiet,
     say: Say = quiet,
 ) -> None:
     """Time the plan on the model in a file, going on from what `runs_file` already holds.
 
-    With a `rounds_file`, calibration rounds are taken along with the runs of each prompt in each block. Raises
-    ValueError when the runs there are of another plan, model or thread count.
+    With a `rounds_file`, calibration rounds are taken along with the runs of each prompt in each block. `fed`: the
+    model gives the seconds alone, the answers are those of the texts (see `validate.fed`). Raises ValueError when the
+    runs there are of another plan, model or thread count.
     """
     for file in (runs_file, rounds_file):
         if file:
@@ -114,8 +123,9 @@ def measure(
             raise ValueError(f"the texts were not recorded with {path.name}: record them with this model")
         check_vocabulary(model, header, texts)
         bench = Bench(
-            stack, model, texts, plan, n_threads, calibrated=rounds_file is not None, penalties=header.penalties
-        )
+            stack, model, texts, plan, n_threads,
+            calibrated=rounds_file is not None, penalties=header.penalties, fed=fed,
+        )  # fmt: skip
         watcher = watch.Watch()
         there = _go_on(runs_file, header, texts, plan, bench.engines[0])
         noise = load_runs(runs_file)[0].noise
@@ -188,7 +198,7 @@ def _go_on(runs_file: Path, header: TextsHeader, texts: Sequence[Text], plan: Pl
         n_ctx=engine.n_ctx,
         n_tokens=plan.n_tokens,
         n_blocks=plan.n_blocks,
-        noise=max(margin_noise(engine, text, plan.max_rows) for text in texts),
+        noise=0.0 if isinstance(engine, FedEngine) else max(margin_noise(engine, t, plan.max_rows) for t in texts),
         plan=facts,
         penalties=engine.penalties,
         replays=not engine.can_cut,
