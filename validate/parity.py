@@ -30,11 +30,13 @@ def first_difference(a: Sequence[int], b: Sequence[int]) -> int | None:
     return None if len(a) == len(b) else min(len(a), len(b))
 
 
-def margin_noise(engine: LlamaEngine, text: Text, max_rows: int, n_places: int = 4) -> float:
+def margin_noise(
+    engine: LlamaEngine, text: Text, max_rows: int, n_places: int = 4, *, widths: Sequence[int] = ()
+) -> float:
     """The most by which the pass width changed a lead between two tokens, over some places of a text (logits).
 
-    A row's logits in a pass of one row against the same row in passes of 2..max_rows rows: the largest change of any
-    difference of two logits is the spread (maximum minus minimum) of the change.
+    A row's logits in a pass of one row against the same row in passes of 2..max_rows rows, or of these `widths`: the
+    largest change of any difference of two logits is the spread (maximum minus minimum) of the change.
     """
     noise, cached = 0.0, 0
     last = len(text.tokens) - max_rows
@@ -44,7 +46,7 @@ def margin_noise(engine: LlamaEngine, text: Text, max_rows: int, n_places: int =
         if place > cached:
             engine(Pass(cached, text.tokens[cached:place], 1))
         alone = [engine.logits(Pass(place + i, text.tokens[place + i : place + i + 1], 1))[0] for i in range(max_rows)]
-        for width in range(2, max_rows + 1):
+        for width in widths or range(2, max_rows + 1):
             change = engine.logits(Pass(place, text.tokens[place : place + width], width)) - np.array(alone[:width])
             noise = max(noise, float(np.ptp(change, axis=1).max()))
         cached = place + max_rows

@@ -40,8 +40,10 @@ from validate.slotruns import load as load_blocks
 
 WORKLOADS = {"locked": ("locked repetition", "list"), "free": ("story", "code edit")}
 """Which of the suite's texts the slots serve: those that repeat themselves, and those that hardly do."""
-COVERED = 0.97
-"""Share of the passes whose row counts a calibration visits; between two of them the cost is a straight line."""
+N_COUNTS = 8
+"""Row counts that a calibration visits, besides the fewest and the most: those that part the passes into equal shares.
+Between two of them the cost is a straight line. Few of them are visited often: a machine's speed wanders more from one
+moment to the next than the cost leaves the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class SlotPlan:
     slots: tuple[int, ...]
     workloads: Mapping[str, tuple[str, ...]]
     n_blocks: int
-    n_rounds: int = 2
+    n_rounds: int = 4
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -79,6 +81,11 @@ class SlotPlan:
     def rounds(self, n_slots: int) -> int:
         """How many calibration rounds go with one block of so many slots."""
         return self.n_rounds * (max(self.slots) // n_slots)
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of the widest pass."""
+        return max(setting.rows for setting in self.settings) * max(self.slots)
 
     def lanes(self) -> list[tuple[str, Setting]]:
         """What goes side by side."""
@@ -107,11 +114,9 @@ def visited(plan: SlotPlan, texts: Sequence[Text], n_slots: int) -> Grid:
         passes = walked(setting, workload, plan.served(texts, workload, n_slots)).passes
         rows.update(sum(p.n_rows) for p in passes)
         past += [sum(p.n_past) for p in passes]
-    kept, so_far = {n_slots, n_slots * max(setting.rows for setting in plan.settings)}, 0
-    for n, times in rows.most_common():
-        if so_far < COVERED * rows.total():
-            kept.add(n)
-        so_far += times
+    seen = sorted(rows.elements())
+    shares = np.linspace(0, len(seen) - 1, N_COUNTS).round().astype(int).tolist()
+    kept = {n_slots, n_slots * max(setting.rows for setting in plan.settings), *(seen[i] for i in shares)}
     low, high = np.quantile(past, (0.1, 0.9)).astype(int).tolist()
     # Whole tokens for each slot, as near as can be.
     return Grid(n_past=(low // n_slots * n_slots, (high // n_slots + 1) * n_slots), n_rows=tuple(sorted(kept)))
@@ -252,7 +257,7 @@ def measure_slots(
     with opened(path, n_threads) as model, ExitStack() as stack:
         if header.model_hash and model_hash(path) != header.model_hash:
             raise ValueError(f"the texts were not recorded with {path.name}: record them with this model")
-        longest = padded(max(len(text.tokens) for text in texts) + max(s.rows for s in plan.settings))
+        longest = padded(max(len(text.tokens) for text in texts) + plan.most_rows)
         judge = stack.enter_context(LlamaEngine(model, n_ctx=longest, n_threads=n_threads))
         watcher = watch.Watch()
         noise, done = _go_on(file, header, texts, plan, judge)
@@ -299,6 +304,11 @@ def _judged(block: SlotBlock, texts: Sequence[Text], engine: LlamaEngine, noise:
     return msgspec.structs.replace(block, runs=tuple(runs))
 
 
+def _widths(most: int) -> list[int]:
+    """Some widths of passes up to the widest, each twice the one before: 2, 4, 8, ..."""
+    return sorted({most, *(2**i for i in range(1, most.bit_length()))})
+
+
 def _go_on(
     file: Path, header: TextsHeader, texts: Sequence[Text], plan: SlotPlan, engine: LlamaEngine
 ) -> tuple[float, set[tuple[int, int]]]:
@@ -314,14 +324,14 @@ def _go_on(
                 f"{file} holds runs of another setting ({error}): choose another --out, or remove that file"
             ) from error
         return there.noise, {(block.block, block.n_slots) for block in blocks}
-    most = max(setting.rows for setting in plan.settings)
+    most = plan.most_rows
     head = Header(
         model=header.model,
         model_hash=header.model_hash,
         n_threads=engine.n_threads,
         n_ctx=engine.n_ctx,
         n_blocks=plan.n_blocks,
-        noise=max(margin_noise(engine, text, most) for text in texts),
+        noise=max(margin_noise(engine, text, most, widths=_widths(most), n_places=2) for text in texts),
         plan=facts,
         environment=environment.describe() | {"llama": build(), "model": engine.model.description},
         format=FORMAT,
