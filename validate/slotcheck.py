@@ -165,7 +165,8 @@ def check(blocks: Sequence[SlotBlock], texts: Sequence[Text]) -> list[SlotCell]:
             key = run.workload, Setting(run.loop, run.rows, run.drafter)
             pairs.setdefault(key, []).append((run, simulated(run, texts, cost)))
         greedy = {workload: runs for (workload, s), runs in pairs.items() if s.loop == "greedy"}
-        cells += [_cell(key, runs, greedy.get(key[0])) for key, runs in sorted(pairs.items())]
+        noise = max(block.noise for block in mine)
+        cells += [_cell(key, runs, greedy.get(key[0]), noise) for key, runs in sorted(pairs.items())]
     return cells
 
 
@@ -185,11 +186,13 @@ def _around(value: float, per_block: Sequence[float]) -> tuple[float, float]:
     return value * math.exp(-half), value * math.exp(half)
 
 
-def _cell(key: tuple[str, Setting], pairs: Pairs, greedy: Pairs | None) -> SlotCell:
+def _cell(key: tuple[str, Setting], pairs: Pairs, greedy: Pairs | None, noise: float) -> SlotCell:
     workload, setting = key
     measured, told = _throughputs(pairs)
     low, high = _around(measured, [run.throughput for run, _ in pairs])
-    verdicts = [r.parity.verdict for run, _ in pairs for r in run.requests if r.parity is not None]
+    left = [r.parity for run, _ in pairs for r in run.requests if r.parity is not None]
+    # What was noise in any block of so many slots is noise in all.
+    n_ties = sum(p.verdict == "tie" or (p.margin is not None and p.margin <= noise) for p in left)
     gains: tuple[float | None, ...] = (None,) * 4
     if greedy is not None and setting.loop != "greedy":
         base_measured, base_told = _throughputs(greedy)
@@ -212,8 +215,8 @@ def _cell(key: tuple[str, Setting], pairs: Pairs, greedy: Pairs | None) -> SlotC
         gain_low=gains[2],
         gain_high=gains[3],
         n_blocks=len(pairs),
-        ties=verdicts.count("tie"),
-        bugs=verdicts.count("bug"),
+        ties=n_ties,
+        bugs=len(left) - n_ties,
     )
 
 

@@ -47,6 +47,10 @@ class SlotsEngine:
             answers[end - pass_.want : end] if pass_ else [] for pass_, end in zip(passes, ends, strict=True)
         ], seconds
 
+    def logits(self, passes: Sequence[Pass | None]) -> NDArray[np.float32]:
+        """The logits of all answers wanted, one sequence after another, copied; shape (answers, n_vocab)."""
+        return self._decode(passes).copy()
+
     def _decode(self, passes: Sequence[Pass | None]) -> NDArray[np.float32]:
         one, n, n_out = self._one, 0, 0
         kept = [c if p is None else min(p.keep, c) for p, c in zip(passes, self.n_cached, strict=True)]

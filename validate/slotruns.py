@@ -91,6 +91,7 @@ class SlotBlock(msgspec.Struct, frozen=True, kw_only=True):
     """All runs of one block in so many slots, side by side, and the rounds strewn among their passes.
 
     visit   the grid of the rounds: sums of cached lengths, total rows
+    noise   the most by which the company of the other slots changed a lead between two tokens (logits)
     """
 
     block: int
@@ -98,6 +99,7 @@ class SlotBlock(msgspec.Struct, frozen=True, kw_only=True):
     visit: Grid
     rounds: tuple[Round, ...]
     runs: tuple[SlotRun, ...]
+    noise: float = 0.0
 
 
 def load(path: Path) -> tuple[Header, list[SlotBlock]]:

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from sim.machine import Pass
 from sim.setting import Setting
@@ -187,18 +188,32 @@ class _Session:
         longest = max(len(text.tokens) for text in texts)
         self.tokens = (max(texts, key=lambda t: len(t.tokens)).tokens * 2)[: longest + most]
         with LlamaEngine(model, n_ctx=padded(longest), n_threads=n_threads) as one:
-            self.places = {w: _snapshots(one, served) for w, served in self.served.items()}
+            begun = {w: _begun(one, served) for w, served in self.served.items()}
+        self.places = {w: [snapshot for snapshot, _ in made] for w, made in begun.items()}
         self.engines = [
             self._stack.enter_context(SlotsEngine(model, n_slots, n_ctx=n_ctx, n_threads=n_threads))
             for _ in plan.lanes()
         ]
         for engine in self.engines:  # weights paged in, threads awake: does not count
             engine([Pass(0, self.tokens[:most], most)] * n_slots)
+        self.noise = max(self._noise(w, [alone for _, alone in made], most) for w, made in begun.items())
         self.knots = self._stack.enter_context(
             slot_knots(
                 model, self.visit, n_slots, self.tokens, padded(self.visit.n_past[-1] + n_slots * most), n_threads
             )
         )
+
+    def _noise(self, workload: str, alone: Sequence[NDArray[np.float32]], most: int) -> float:
+        """The most by which the other slots, and `most` rows of each, changed a lead of the slots' first rows."""
+        passes = []
+        for slot, (snapshot, text) in enumerate(zip(self.places[workload], self.served[workload], strict=True)):
+            self.engines[0].restore(slot, snapshot)
+            past = snapshot.n_cached
+            rows = text.tokens[past : past + most]
+            passes.append(Pass(past, rows, len(rows)))
+        firsts = np.cumsum([0, *(p.want for p in passes[:-1])])
+        change = self.engines[0].logits(passes)[firsts] - np.stack(alone)
+        return float(np.ptp(change, axis=1).max())
 
     def close(self) -> None:
         self._stack.close()
@@ -216,20 +231,26 @@ class _Session:
         strewn = Strewn(rounds, n_rounds * self.visit.n_passes)
         runs = side_by_side(lanes, strewn, rng)
         return SlotBlock(
-            block=block, n_slots=self.n_slots, visit=self.visit, rounds=tuple(strewn.rounds), runs=tuple(runs)
+            block=block,
+            n_slots=self.n_slots,
+            visit=self.visit,
+            rounds=tuple(strewn.rounds),
+            runs=tuple(runs),
+            noise=self.noise,
         )
 
 
-def _snapshots(engine: LlamaEngine, texts: Sequence[Text]) -> list[Snapshot]:
-    """The cache of each slot at the place where it begins; each text is read once."""
-    made: dict[int, Snapshot] = {}
+def _begun(engine: LlamaEngine, texts: Sequence[Text]) -> list[tuple[Snapshot, NDArray[np.float32]]]:
+    """The cache of each slot at the place where it begins, and the logits of its next row alone."""
+    made: dict[int, tuple[Snapshot, NDArray[np.float32]]] = {}
     places = sorted((text.name, n - 1, i) for i, (text, n) in enumerate(zip(texts, begins(texts), strict=True)))
     before = ""
     for name, past, i in places:
-        cached = engine.n_cached if name == before else 0
+        cached = min(engine.n_cached, past) if name == before else 0
         if past > cached:
             engine(Pass(cached, texts[i].tokens[cached:past], 1))
-        made[i], before = engine.snapshot(), name
+        snapshot = engine.snapshot()
+        made[i], before = (snapshot, engine.logits(Pass(past, texts[i].tokens[past : past + 1], 1))[0]), name
     return [made[i] for i in range(len(texts))]
 
 
@@ -283,7 +304,7 @@ def measure_slots(
                 stack.callback(sessions[n].close)
             made = sessions[n].block(block)
             took[n] = monotonic() - started
-            append(file, msgspec.json.encode(_judged(made, texts, judge, noise)))
+            append(file, msgspec.json.encode(_judged(made, texts, judge, max(noise, made.noise))))
         advance("measured", len(steps), len(steps))
 
 
