@@ -83,6 +83,7 @@ robust: $(READY)
 # Pages that a command writes from the code and from data in the repository.
 docs: $(READY)
 	$(BIN)/python -m docs.write_loops
+	$(BIN)/python -m docs.write_reference
 	$(BIN)/python -m docs.write_cases
 
 published: $(READY)

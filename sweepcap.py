@@ -10,15 +10,27 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from figures import shell
+
 if TYPE_CHECKING:
     from costmodel.passcost import PassCost
     from costmodel.profile import Profile
+    from figures.notebook import calibrate as calibrate
+    from figures.notebook import caps as caps
+    from figures.notebook import compare as compare
+    from figures.notebook import load as load
+    from figures.notebook import measure as measure
+    from figures.notebook import predict as predict
+    from figures.notebook import record as record
+    from figures.notebook import replay as replay
+    from figures.notebook import sweep as sweep
     from sim.penalties import Penalties
     from sim.requests import Source
     from sim.setting import Setting
@@ -26,23 +38,26 @@ if TYPE_CHECKING:
     from validate.runs import Run
     from validate.session import Session
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help=__doc__,
-    add_completion=False,
-)
-imports = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Take over what other programs wrote.")
+app = shell.App(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, help=__doc__)
+imports = shell.App(no_args_is_help=True, rich_markup_mode=None, help="Take over what other programs wrote.")
 app.add_typer(imports, name="import")
 
 STUDY = ("greedy", "gated", "fused", "fused-partial", "gated-held", "carry")
 """The loops of the study: what is compared when no loop is named."""
 
+PUBLIC = ("calibrate", "caps", "compare", "load", "measure", "predict", "record", "replay", "sweep")
+"""Functions for Python, of `figures.notebook`."""
+RESUMED = ("run", "measure", "sweep", "accuracy", "claims", "slots")
+"""Commands that go on from what a stopped call of theirs left."""
+GOES_ON = "what was finished is kept, and the same command goes on from there"
+
 Model = Annotated[Path | None, typer.Option("--model", help="A GGUF file; the embedded default model without it.")]
 Out = Annotated[Path, typer.Option("--out", help="Where to write.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else there.")]
-Loops = Annotated[list[str] | None, typer.Option("--loop", help="A loop; again for more. Without: those of the study.")]
+Loops = Annotated[
+    list[str] | None,
+    typer.Option("--loop", help="A loop; again for more. Without: those of the study.", autocompletion=shell.loops),
+]
 Rows = Annotated[
     list[int] | None,
     typer.Option("--rows", help="R, the most rows a guessing pass may have; again for more."),
@@ -51,7 +66,14 @@ TableFile = Annotated[Path | None, typer.Option("--table", help="Also write a ta
 Threads = Annotated[int | None, typer.Option("--threads", help="Threads of every pass; the physical cores without it.")]
 Texts = Annotated[Path, typer.Option("--texts", help="Recorded texts (sweepcap record).")]
 ProfileFile = Annotated[Path, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")]
-ModelSpec = Annotated[str | None, typer.Option("--model-spec", help="A listed model's name, or a GGUF's shapes.")]
+ModelSpec = Annotated[
+    str | None,
+    typer.Option("--model-spec", help="A listed model's name, or a GGUF's shapes.", autocompletion=shell.models),
+]
+DeviceName = Annotated[
+    str | None,
+    typer.Option("--device", help="Instead of a profile, with --model-spec.", autocompletion=shell.devices),
+]
 Prompts = Annotated[Path | None, typer.Option("--prompts", help='JSON lines {"name": ..., "prompt": ...}.')]
 Context = Annotated[int | None, typer.Option("--context", min=1, help="Context length; as long as needed without it.")]
 RepeatPenalty = Annotated[float, typer.Option("--repeat-penalty", help="Divides the logits of tokens seen; 1: none.")]
@@ -70,8 +92,8 @@ Minutes = Annotated[float | None, typer.Option("--minutes", help="Start no block
 Pin = Annotated[bool, typer.Option("--pin", help="Keep every thread on a core of its own (Linux).")]
 
 
-@app.command()
-def run(
+@app.command("run")
+def _run(
     model: Model = None,
     out: Out = Path("out"),
     quick: Annotated[bool, typer.Option("--quick", help="A look in two minutes: fewer tokens and blocks.")] = False,
@@ -91,7 +113,13 @@ def run(
     pin: Pin = False,
     as_json: Json = False,
 ) -> None:
-    """Record, calibrate, measure, compare and report, all in one folder; a stopped run goes on where it was."""
+    """Record, calibrate, measure, compare and report, all in one folder; a stopped run goes on where it was.
+
+    \b
+    Example:
+      sweepcap run --quick
+      sweepcap run --model my.gguf --prompts prompts.jsonl --out mine
+    """
     path, n_cores = _model(model), _threads(n_threads, pin)
 
     from figures.terminal import progress, say
@@ -116,14 +144,14 @@ def run(
             rounds_file=out / "calibration.jsonl", limit_seconds=limit, n_gpu_layers=gpu_layers,
             advance=advance, say=say,
         )  # fmt: skip
-    session = _finish(out, shlex.join(["sweepcap", *sys.argv[1:]]))
+    session = _finish(out, _typed())
     _show(session.comparison, session.profile, session.runs, as_json)
     say(f"the report is {out / 'report.html'}")
     _check(session.comparison)
 
 
-@app.command()
-def calibrate(
+@app.command("calibrate")
+def _calibrate(
     out: Out = Path("profile.json"),
     model: Model = None,
     texts: Annotated[
@@ -141,7 +169,12 @@ def calibrate(
     pin: Pin = False,
     as_json: Json = False,
 ) -> None:
-    """Measure what a pass costs by rows and cached length, with intervals."""
+    """Measure what a pass costs by rows and cached length, with intervals.
+
+    \b
+    Example:
+      sweepcap calibrate --model my.gguf --context 512 --out profile.json
+    """
     path, n_cores = _model(model), _threads(n_threads, pin)
 
     from figures.terminal import emit_json, progress, say
@@ -178,8 +211,8 @@ def _show_costs(profile: Profile, out: Path) -> None:
     emit_table(f"milliseconds a pass, {profile.model}{threads} ({out})", head, lines)
 
 
-@app.command()
-def record(
+@app.command("record")
+def _record(
     prompts: Annotated[Path, typer.Option("--prompts", help='JSON lines {"name": ..., "prompt": ...}.')],
     model: Model = None,
     out: Out = Path("texts.jsonl"),
@@ -193,7 +226,12 @@ def record(
     gpu_layers: GpuLayers = 0,
     as_json: Json = False,
 ) -> None:
-    """Record the model's greedy text behind each prompt: what predictions are made from."""
+    """Record the model's greedy text behind each prompt: what predictions are made from.
+
+    \b
+    Example:
+      sweepcap record --model my.gguf --prompts prompts.jsonl --tokens 128 --out texts.jsonl
+    """
     from figures.terminal import emit_json, emit_table, progress
     from sim.trace import dumps
     from validate.files import check_writable, write
@@ -218,13 +256,19 @@ def record(
 
 
 @app.command("model")
-def make_model(
+def _make_model(
     model: Model = None,
     shape: Annotated[str | None, typer.Option("--shape", help="A listed model's shapes with random weights.")] = None,
     quant: Annotated[str, typer.Option("--quant", help="F32, F16, BF16, Q8_0, Q4_0, Q4_K, ...")] = "Q8_0",
     as_json: Json = False,
 ) -> None:
-    """Make a model in another quantisation, or one of known shapes, and print its path (for --model)."""
+    """Make a model in another quantisation, or one of known shapes, and print its path (for --model).
+
+    \b
+    Example:
+      sweepcap model --model my.gguf --quant Q4_0
+      sweepcap model --shape SmolLM2-135M --quant Q8_0
+    """
     from figures.terminal import emit, emit_json
     from validate.models import requantised
     from validate.shapes import shape_only
@@ -238,8 +282,8 @@ def make_model(
         emit(str(path))
 
 
-@app.command()
-def predict(
+@app.command("predict")
+def _predict(
     profile: Annotated[Path | None, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")] = None,
     texts: Annotated[Path | None, typer.Option("--texts", help="Recorded texts (sweepcap record).")] = None,
     acceptance: Annotated[
@@ -247,7 +291,7 @@ def predict(
         typer.Option("--acceptance", help='Instead of texts: "iid P" or "ge STAY_L STAY_F AGREE_L AGREE_F".'),
     ] = None,
     model_spec: ModelSpec = None,
-    device: Annotated[str | None, typer.Option("--device", help="Instead of a profile, with --model-spec.")] = None,
+    device: DeviceName = None,
     weights: Annotated[str, typer.Option("--weights", help="Quantisation of a --model-spec that is a name.")] = "Q8_0",
     loop: Loops = None,
     rows: Rows = None,
@@ -257,7 +301,13 @@ def predict(
     table: TableFile = None,
     as_json: Json = False,
 ) -> None:
-    """What each loop takes over recorded texts or an acceptance law, at the pass costs of a profile or a roofline."""
+    """What each loop takes over recorded texts or an acceptance law, at the pass costs of a profile or a roofline.
+
+    \b
+    Example:
+      sweepcap predict --profile profile.json --texts texts.jsonl
+      sweepcap predict --acceptance "iid 0.8" --model-spec Llama-3.2-3B --device "Apple M3 Max"
+    """
     from figures.terminal import check_table
 
     check_table(table)
@@ -323,8 +373,8 @@ def _predict_texts(
     )  # fmt: skip
 
 
-@app.command()
-def measure(
+@app.command("measure")
+def _measure(
     texts: Texts,
     model: Model = None,
     out: Out = Path("runs.jsonl"),
@@ -344,7 +394,12 @@ def measure(
     pin: Pin = False,
     as_json: Json = False,
 ) -> None:
-    """Time loops on the model that wrote the texts, pass by pass in turn, every pass kept."""
+    """Time loops on the model that wrote the texts, in ABBA blocks, every pass kept; a stopped one goes on.
+
+    \b
+    Example:
+      sweepcap measure --model my.gguf --texts texts.jsonl --loop carry --rows 6 --rows 8 --out runs.jsonl
+    """
     path, n_cores = _model(model), _threads(n_threads, pin)
 
     from figures.terminal import emit_json, emit_table, progress, say
@@ -398,29 +453,42 @@ def measure(
     )
 
 
-@app.command()
-def compare(
-    profile: ProfileFile,
-    texts: Texts,
-    runs: Annotated[Path, typer.Option("--runs", help="Timed runs (sweepcap measure).")],
+@app.command("compare")
+def _compare(
+    runs: Annotated[Path, typer.Option("--runs", help="Timed runs (sweepcap measure, or import passes).")],
+    profile: Annotated[Path | None, typer.Option("--profile", help="Pass costs; imported runs may go without.")] = None,
+    texts: Annotated[
+        Path | None, typer.Option("--texts", help="The recorded texts of the runs; imported runs have none.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Also write comparison.json here.")] = None,
     table: TableFile = None,
     as_json: Json = False,
 ) -> None:
-    """Put predicted and measured speedups side by side."""
+    """Put predicted and measured speedups side by side.
+
+    \b
+    Example:
+      sweepcap compare --profile profile.json --texts texts.jsonl --runs runs.jsonl
+    """
+    from msgspec.structs import replace
+
     from costmodel.profile import load as load_profile
     from figures.terminal import check_table, write_table
+    from sim.trace import Header as TextsHeader
     from sim.trace import load as load_texts
     from validate.compare import check_same_model
     from validate.compare import compare as compared
     from validate.runs import load as load_runs
 
     check_table(table)
-    costs = load_profile(profile)
-    text_header, recorded = load_texts(texts)
     header, timed = load_runs(runs)
-    check_same_model(costs, text_header, header)
-    comparison = compared(costs, recorded, header, timed)
+    if header.source != "imported" and (profile is None or texts is None):
+        raise ValueError("say what the runs are compared with: --profile FILE and --texts FILE")
+    costs = load_profile(profile) if profile else None
+    text_header, recorded = load_texts(texts) if texts else (TextsHeader(), [])
+    if costs is not None:
+        check_same_model(costs, text_header, header)
+    comparison = replace(compared(costs, recorded, header, timed), command=_typed())
     if out:
         _write_json(out, comparison)
     if table:
@@ -429,12 +497,17 @@ def compare(
     _check(comparison)
 
 
-@app.command()
-def report(
+@app.command("report")
+def _report(
     folder: Annotated[Path, typer.Argument(help="What `sweepcap run` left.")],
     as_json: Json = False,
 ) -> None:
-    """Draw the figures and the page of a run again, finished or not."""
+    """Draw the figures and the page of a run again, finished or not; of imported runs too.
+
+    \b
+    Example:
+      sweepcap report out
+    """
     from figures.terminal import say
 
     if not folder.is_dir():
@@ -444,8 +517,8 @@ def report(
     say(f"the report is {folder / 'report.html'}")
 
 
-@app.command()
-def accuracy(
+@app.command("accuracy")
+def _accuracy(
     out: Out = Path("accuracy"),
     model: Model = None,
     page: Annotated[
@@ -458,7 +531,13 @@ def accuracy(
     pin: Pin = False,
     as_json: Json = False,
 ) -> None:
-    """How far predictions miss on held-out cells: five quantisations, six prompts, three R; raw records stay in OUT."""
+    """How far predictions miss on held-out cells: five quantisations, six prompts, three R; raw records stay in OUT.
+
+    \b
+    Example:
+      sweepcap accuracy --quick --out accuracy
+      sweepcap accuracy --analyse --out accuracy --page docs/accuracy.md
+    """
     path, n_cores = (None, 0) if analyse else (_model(model), _threads(n_threads, pin))
 
     from figures.terminal import emit, emit_json, progress, say
@@ -471,7 +550,7 @@ def accuracy(
         with progress() as advance:
             measured(out, path, STUDY, n_cores, minutes or (9.5 if quick else 70), advance=advance, say=say)
     verdict = analysed(out)
-    command = shlex.join(["sweepcap", *sys.argv[1:]])
+    command = _typed()
     if page:
         from figures import style
         from figures.accuracy import draw
@@ -485,14 +564,21 @@ def accuracy(
         emit(written(verdict, command, "accuracy.svg"))
 
 
-@app.command()
-def cap(
+@app.command("cap")
+def _cap(
     rows: Annotated[int, typer.Option("--rows", help="R, the rows of a full verify pass.")],
     ratio: Annotated[float | None, typer.Option("--ratio", help="c(R)/c(1).")] = None,
     profile: Annotated[Path | None, typer.Option("--profile", help="Pass costs; shows every loop.")] = None,
     as_json: Json = False,
 ) -> None:
-    """What deleting the 1-row correction is worth at most: 2k/(k+1), or on a real cost curve."""
+    """What deleting the 1-row correction is worth at most: 2k/(k+1), or on a real cost curve.
+
+    \b
+    Example:
+      sweepcap cap --rows 6
+      sweepcap cap --rows 6 --ratio 2.1
+      sweepcap cap --rows 6 --profile profile.json
+    """
     from fractions import Fraction
 
     from costmodel.ask import cap as asked
@@ -521,8 +607,8 @@ def cap(
         emit(in_words(answer, where))
 
 
-@app.command()
-def claims(
+@app.command("claims")
+def _claims(
     model: Model = None,
     out: Out = Path("claims"),
     full: Annotated[
@@ -543,10 +629,12 @@ def claims(
 ) -> None:
     """Check the preprint's numbers here, one by one: what each implies, what is predicted, what is measured.
 
-    Takes at most 6 minutes on 2 idle cores without --full. A stopped command goes on where it was. Examples:
+    Takes at most 6 minutes on 2 idle cores without --full. A stopped command goes on where it was.
 
-        sweepcap claims --out claims
-        sweepcap claims --out claims --no-measure --page docs/claims.md
+    \b
+    Example:
+      sweepcap claims --out claims
+      sweepcap claims --out claims --no-measure --page docs/claims.md
     """
     from figures.claimspage import write as write_page
     from figures.terminal import emit_json, emit_table, progress, say
@@ -581,7 +669,7 @@ def claims(
 
 
 @app.command("slots")
-def check_slots(
+def _slots(
     out: Out = Path("out/slots"),
     model: Model = None,
     slots: Annotated[str, typer.Option("--slots", help="Numbers of slots, as in 1,2,4,8.")] = "1,2,4,8",
@@ -596,7 +684,13 @@ def check_slots(
     table: TableFile = None,
     as_json: Json = False,
 ) -> None:
-    """Many sequences in one pass, simulated and measured side by side; a stopped run goes on where it was."""
+    """Many sequences in one pass, simulated and measured side by side; a stopped run goes on where it was.
+
+    \b
+    Example:
+      sweepcap slots --slots 1,2,4 --loop carry --rows 6
+      sweepcap slots --offline --out out/slots --table slots.csv
+    """
     from figures.terminal import check_table
     from validate.files import check_writable
 
@@ -659,8 +753,8 @@ def _time_slots(
         measure_slots(path, file, header, texts, plan, n_cores, limit_seconds=60 * minutes, advance=advance, say=say)
 
 
-@app.command()
-def design(
+@app.command("design")
+def _design(
     pairs: Annotated[int, typer.Option("--pairs", help="Pairs of runs, one of either loop.")] = 8,
     drift: Annotated[
         str | None,
@@ -681,7 +775,13 @@ def design(
     table: TableFile = None,
     as_json: Json = False,
 ) -> None:
-    """What an order of timed runs can see of a ratio on a machine whose speed wanders, and which order to take."""
+    """What an order of timed runs can see of a ratio on a machine whose speed wanders, and which order to take.
+
+    \b
+    Example:
+      sweepcap design --drift "ou sd=0.1 seconds=0.4"
+      sweepcap design --runs runs.jsonl --half-width 0.01
+    """
     from figures import designs as pictures
     from figures.terminal import check_figure, check_table, emit_json, say, write_figure, write_table
     from sim.designs import STRENGTHS, Timing, against_drift, check_half_width, recommend, see
@@ -728,8 +828,8 @@ def design(
         pictures.show(drift, lines, one_pair, advice, timing, half_width)
 
 
-@app.command()
-def simulate(
+@app.command("simulate")
+def _simulate(
     slots: Annotated[
         str, typer.Option("--slots", help="Sequences served at a time: one number, or several.")
     ] = "1,2,4,8",
@@ -743,7 +843,7 @@ def simulate(
         typer.Option("--acceptance", help='Instead of texts: "iid P" or "ge STAY_L STAY_F AGREE_L AGREE_F".'),
     ] = None,
     model_spec: ModelSpec = None,
-    device: Annotated[str | None, typer.Option("--device", help="Instead of a profile, with --model-spec.")] = None,
+    device: DeviceName = None,
     weights: Annotated[str, typer.Option("--weights", help="Quantisation of a --model-spec that is a name.")] = "Q8_0",
     loop: Loops = None,
     rows: Rows = None,
@@ -796,11 +896,17 @@ def simulate(
     table: TableFile = None,
     as_json: Json = False,
 ) -> None:
-    """Many users on one device: what each loop gains by the number of slots, and where it stops paying."""
+    """Many users on one device: what each loop gains by the number of slots, and where it stops paying.
+
+    \b
+    Example:
+      sweepcap simulate --profile profile.json --texts texts.jsonl --slots 1,2,4,8 --loop carry
+      sweepcap simulate --profile profile.json --acceptance "iid 0.8" --arrivals "poisson 0.5"
+    """
     if check:
         if arrivals != "closed":
             raise ValueError(f"slots are measured with closed arrivals: leave out --arrivals {arrivals!r}, or --check")
-        check_slots(slots=slots, loop=loop, rows=rows, table=table, as_json=as_json)
+        _slots(slots=slots, loop=loop, rows=rows, table=table, as_json=as_json)
         return
     from costmodel.batched import SlotCost
     from figures import slotline
@@ -899,7 +1005,7 @@ def _widest(cost: PassCost) -> int | None:
 
 
 @imports.command("cost")
-def import_cost(
+def _import_cost(
     file: Annotated[
         Path, typer.Argument(help="llama-bench -o json|jsonl, or llama-batched-bench --output-format jsonl.")
     ],
@@ -911,7 +1017,13 @@ def import_cost(
     model_spec: ModelSpec = None,
     as_json: Json = False,
 ) -> None:
-    """Make a profile of another program's timings."""
+    """Make a profile of another program's timings.
+
+    \b
+    Example:
+      llama-bench -m my.gguf -p 1,2,3,4,5,6,7,8 -n 0 -o json > bench.json
+      sweepcap import cost bench.json --out profile.json
+    """
     from costmodel.bench import import_cost as imported
     from costmodel.specs import ModelSpec as Spec
     from figures.terminal import emit_json, say
@@ -933,7 +1045,7 @@ def import_cost(
 
 
 @imports.command("texts")
-def import_texts(
+def _import_texts(
     file: Annotated[Path, typer.Argument(help="Plain text, JSON lines of token ids, or a chat log (JSON lines).")],
     out: Out = Path("texts.jsonl"),
     model: Annotated[
@@ -947,7 +1059,12 @@ def import_texts(
     skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave broken lines out, and count them.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make recorded texts of what you have: a line or a piece at a time, whatever the size."""
+    """Make recorded texts of what you have: a line or a piece at a time, whatever the size.
+
+    \b
+    Example:
+      sweepcap import texts chats.jsonl --model my.gguf --out texts.jsonl
+    """
     from figures.terminal import emit, emit_json, progress, say
     from validate.imported import import_texts as imported
 
@@ -971,8 +1088,8 @@ def import_texts(
         emit(f"{made.n_texts:,} texts of {made.n_tokens:,} tokens in {out}{skipped}")
 
 
-@app.command()
-def sweep(
+@app.command("sweep")
+def _sweep(
     profile: Annotated[list[Path] | None, typer.Option("--profile", help="Pass costs; again for more.")] = None,
     texts: Annotated[list[Path] | None, typer.Option("--texts", help="Recorded texts; again for more files.")] = None,
     grid: Annotated[Path | None, typer.Option("--grid", help="The same and what follows, from a TOML file.")] = None,
@@ -996,7 +1113,12 @@ def sweep(
     extrapolate: Extrapolate = False,
     as_json: Json = False,
 ) -> None:
-    """Every combination of loops, R and drafters over recorded texts, as a table; a stopped sweep goes on."""
+    """Every combination of loops, R and drafters over recorded texts, as a table; a stopped sweep goes on.
+
+    \b
+    Example:
+      sweepcap sweep --profile profile.json --texts texts.jsonl --rows 2..8 --drafter "ngram n_max=2..4"
+    """
     from figures.meter import meter
     from figures.sweep import save, show
     from figures.terminal import check_table, emit_json, say
@@ -1034,8 +1156,8 @@ def sweep(
         show(table, base, out)
 
 
-@app.command()
-def advise(
+@app.command("advise")
+def _advise(
     profile: ProfileFile,
     texts: Texts,
     loop: Loops = None,
@@ -1052,7 +1174,12 @@ def advise(
     extrapolate: Extrapolate = False,
     as_json: Json = False,
 ) -> None:
-    """The best loop, R and drafter for these texts on this machine, how sure that is, and the flags to get it."""
+    """The best loop, R and drafter for these texts on this machine, how sure that is, and the flags to get it.
+
+    \b
+    Example:
+      sweepcap advise --profile profile.json --texts texts.jsonl --rows 2..8
+    """
     from figures.advice import show
     from figures.meter import meter
     from figures.terminal import emit_json, say
@@ -1080,6 +1207,42 @@ def advise(
         show(advice)
 
 
+@imports.command("passes")
+def _import_passes(
+    file: Annotated[
+        Path, typer.Argument(help="JSON lines or CSV: run, loop, rows, cached, seconds, tokens; a line a pass.")
+    ],
+    out: Out = Path("runs.jsonl"),
+    model_name: Annotated[str, typer.Option("--model-name", help="What was run; the file's name without it.")] = "",
+    engine: Annotated[str, typer.Option("--engine", help="What ran it, for the report.")] = "",
+    n_threads: Annotated[int, typer.Option("--threads", min=0, help="Its threads, where known.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Take over passes that another engine timed, to compare and report as if they were timed here.
+
+    \b
+    Example:
+      sweepcap import passes passes.csv --engine "llama-server b6900" --out theirs/runs.jsonl
+      sweepcap compare --runs theirs/runs.jsonl
+      sweepcap report theirs
+    """
+    from figures.comparison import PACE, pace
+    from figures.terminal import emit_json, emit_table, say
+    from validate.files import check_writable, write
+    from validate.passes import import_passes, paces
+    from validate.runs import dumps
+
+    check_writable(out)
+    header, timed = import_passes(file, model_name, engine, n_threads)
+    for note in header.notes:
+        say(note)
+    write(out, dumps(header, timed))
+    if as_json:
+        emit_json({"header": header, "paces": paces(timed)})
+    else:
+        emit_table(f"{len(timed)} runs in {out}", PACE, map(pace, paces(timed)))
+
+
 # --- what the commands share -----------------------------------------------------------------------------------------
 
 
@@ -1088,6 +1251,11 @@ def _origin(source: str) -> tuple[str, ...]:
     if source == "recorded":
         return ()
     return ("the texts come from elsewhere: what is predicted from them holds as far as this model writes such texts",)
+
+
+def _typed() -> str:
+    """The command as it was typed."""
+    return shlex.join(["sweepcap", *sys.argv[1:]])
 
 
 def _settings(loops: Sequence[str] | None, rows: Sequence[int] | None) -> tuple[Setting, ...]:
@@ -1216,8 +1384,9 @@ def _finish(folder: Path, command: str = "") -> Session:
     from figures.report import write as write_report
     from validate.session import load
 
-    session = load(folder)
-    _write_json(folder / "profile.json", session.profile)
+    session = load(folder, command)
+    if session.header.source != "imported":
+        _write_json(folder / "profile.json", session.profile)
     _write_json(folder / "comparison.json", session.comparison)
     write_report(
         folder,
@@ -1226,7 +1395,7 @@ def _finish(folder: Path, command: str = "") -> Session:
         session.runs,
         session.texts,
         header=session.header,
-        command=command,
+        command=session.comparison.command,
     )
     return session
 
@@ -1239,7 +1408,7 @@ def _times(value: float | None) -> str:
     return _number(value, "{:.3f}x")
 
 
-def _show(comparison: Comparison, profile: Profile, runs: Sequence[Run], as_json: bool) -> None:
+def _show(comparison: Comparison, profile: Profile | None, runs: Sequence[Run], as_json: bool) -> None:
     """The comparison as a table with the answer under it, or as JSON."""
     from figures.comparison import show
     from figures.report import answered
@@ -1257,24 +1426,37 @@ def _check(comparison: Comparison) -> None:
         raise typer.Exit(1)
 
 
+def __getattr__(name: str) -> Any:
+    """The functions for notebooks, `sweepcap.record` and so on, loaded when one is asked for."""
+    if name not in PUBLIC:
+        raise AttributeError(f"module 'sweepcap' has no attribute {name!r}")
+    from figures import notebook
+
+    return getattr(notebook, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *PUBLIC})
+
+
 def main() -> None:
     """Run the program: one sentence and status 2 for what the user got wrong, 128 + the signal when stopped."""
 
     def stop(number: int, _: object) -> None:
         for other in signals:
             signal.signal(other, signal.SIG_IGN)
-        print(
-            "sweepcap: stopped; what was finished is kept, and the same command goes on from there",
-            file=sys.stderr,
-        )
+        kept = GOES_ON if sys.argv[1:2] and sys.argv[1] in RESUMED else "nothing half-written is left"
+        print(f"sweepcap: stopped; {kept}", file=sys.stderr)
         raise SystemExit(128 + number)
 
     signals = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     for number in signals:
         signal.signal(number, stop)
     try:
-        app()
+        app(prog_name="sweepcap")
     except ValueError as error:
+        if shell.verbosity > 1:
+            traceback.print_exc()
         print(f"sweepcap: {error}", file=sys.stderr)
         raise SystemExit(2) from None
 

@@ -23,7 +23,7 @@ BAND = 0.05
 def draw(cells: Sequence[Cell], baseline: str = "greedy") -> Figure:
     """One point a cell against `baseline`, with both 95 % intervals, the diagonal and 5 % around it."""
     figure = style.page(3.3)
-    shown = [cell for cell in cells if cell.baseline == baseline and cell.predicted > 0 and cell.measured > 0]
+    shown = [cell for cell in cells if cell.baseline == baseline and cell.predicted and cell.measured > 0]
     if not shown:
         return style.nothing(figure, "Nothing to compare yet", f"No loop was measured against {baseline}.")
     axes = figure.add_subplot(aspect="equal")
@@ -70,7 +70,7 @@ def draw(cells: Sequence[Cell], baseline: str = "greedy") -> Figure:
     )
     handles = [Line2D([], [], linestyle="none", marker=style.marker(loop), color=style.colour(loop)) for loop in names]
     axes.legend(handles, list(names.values()), loc="lower right", handletextpad=0.2, labelspacing=0.35)
-    errors = [abs(cell.error) for cell in shown]
+    errors = [abs(cell.error) for cell in shown if cell.error is not None]
     style.title(
         figure,
         f"Predictions over {baseline} miss by {percent(float(np.mean(errors)))} on average, "

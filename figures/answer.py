@@ -145,8 +145,9 @@ def _trust(comparison: Comparison) -> str:
     cells = [cell for cell in comparison.cells if cell.measured > 0]
     if not cells:
         return "No cell has been measured."
-    worst = max(cells, key=lambda cell: abs(cell.error))
-    mean = sum(abs(cell.error) for cell in cells) / len(cells)
+    if comparison.source == "imported":
+        unknown = "The passes come from another engine's log: whether all loops wrote one text is not known."
+        return f"{_misses(cells)} {unknown}"
     bugs = sum(cell.parity.verdict == "bug" for cell in cells)
     ties = sum(cell.parity.verdict == "tie" for cell in cells)
     text = "Every loop wrote greedy's text."
@@ -155,9 +156,20 @@ def _trust(comparison: Comparison) -> str:
         parts += [f"{bugs} left it by more than the numerical noise, which is a bug"] if bugs else []
         text = f"Of {len(cells)} cells, {' and '.join(parts)}."
         text = text.replace("left it", "left the baseline's text", 1)
+    return (
+        f"{_misses(cells)} {text} {100 * comparison.host_share:.2f} % of the timed loops was spent outside llama.cpp."
+    )
+
+
+def _misses(cells: Sequence[Cell]) -> str:
+    """By how much predictions are off, on average and at worst."""
+    errors = [(cell.error, cell) for cell in cells if cell.error is not None]
+    if not errors:
+        return "Nothing was predicted: no pass costs were given."
+    error, worst = max(errors, key=lambda pair: abs(pair[0]))
+    mean = sum(abs(error) for error, _ in errors) / len(errors)
     where = f"{plain(worst.loop, 40)} over {plain(worst.baseline, 40)} on {plain(worst.prompt, 40)}"
     return (
-        f"Predictions miss by {percent(mean)} on average over {len(cells)} cells; "
-        f"the worst is {percent(worst.error, '+')}, {where}. {text} "
-        f"{100 * comparison.host_share:.2f} % of the timed loops was spent outside llama.cpp."
+        f"Predictions miss by {percent(mean)} on average over {len(errors)} cells; "
+        f"the worst is {percent(error, '+')}, {where}."
     )

@@ -41,7 +41,8 @@ def pictures(comparison: Comparison, table: Table | None = None, runs: Sequence[
             "speedup",
             speedup.draw(cells),
             "What each loop gains over greedy decoding on each prompt: total time for the same tokens, with "
-            "the 95 % interval of the measurement. The upright stroke is the prediction.",
+            "the 95 % interval of the measurement."
+            + (" The upright stroke is the prediction." if any(cell.predicted for cell in cells) else ""),
         )
     ]
     if any(cell.baseline == "gated" for cell in cells):
@@ -72,14 +73,15 @@ def pictures(comparison: Comparison, table: Table | None = None, runs: Sequence[
                 "is free) and a linear one (guessing gains nothing).",
             )
         )
-    drawn.append(
-        Picture(
-            "agreement",
-            agreement.draw(cells),
-            "Predicted against measured speedup over greedy, each with its 95 % interval; a perfect model "
-            "puts every cell on the diagonal.",
+    if not cells or any(cell.predicted for cell in cells):
+        drawn.append(
+            Picture(
+                "agreement",
+                agreement.draw(cells),
+                "Predicted against measured speedup over greedy, each with its 95 % interval; a perfect model "
+                "puts every cell on the diagonal.",
+            )
         )
-    )
     return drawn
 
 

@@ -81,6 +81,8 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
 def take(folder: Path) -> Records:
     """The records of a run's folder; ValueError when it holds nothing to draw."""
     session = load_session(folder)
+    if session.profile is None:
+        raise ValueError(f"{folder} holds no pass costs, which the figures rest on: calibrate with sweepcap run")
     pair = telling_pair(session.runs)
     seen, _ = drafts_of(session.texts, Setting("carry", MOST_DRAFTS + 1))
     return Records(

@@ -115,6 +115,8 @@ def _page(
         models=models,
         lines=lines(cells),
         baselines=[name for name in ("greedy", "gated") if any(cell.baseline == name for cell in cells)],
+        overall=[line for line in comparison.overall if line.n_prompts > 1],
+        predicted=any(cell.predicted is not None for cell in cells),
         several_models=len(models) > 1,
         several_rows=len({cell.rows for cell in cells}) > 1,
         several_drafters=len({cell.drafter for cell in cells}) > 1,
@@ -148,7 +150,7 @@ def lines(cells: Sequence[Cell]) -> list[Line]:
 
 
 def _gravity(parity: Parity) -> int:
-    return ("same", "tie", "bug").index(parity.verdict)
+    return ("same", "unknown", "tie", "bug").index(parity.verdict)
 
 
 def loop_words(loops: Iterable[str]) -> dict[str, str]:
@@ -175,6 +177,8 @@ def environment_of(comparison: Comparison, profile: Profile | None, header: Head
         seen |= {"threads": profile.n_threads, "context": profile.n_ctx, "model SHA-256": profile.model_hash}
     if profile is not None:
         seen["pass costs"] = profile.source
+    if "model SHA-256" in seen:
+        seen = {key: value for key, value in seen.items() if key not in ("model_hash", "n_threads")}  # said already
     seen["blocks measured"] = comparison.n_blocks
     seen["noise floor (A/A)"] = noise_floor(comparison)
     if moved := comparison.drift:

@@ -40,7 +40,7 @@ def draw(cells: Sequence[Cell], baseline: str = "greedy") -> Figure:
     figure = style.page(0.95 + LANE_INCHES * n_lanes)
     axes = figure.add_subplot()
     style.grid(axes, "x")
-    ends = [v for c in shown for v in (c.low, c.high, c.measured, c.predicted) if math.isfinite(v) and v > 0]
+    ends = [v for c in shown for v in (c.low, c.high, c.measured, c.predicted) if v and math.isfinite(v) and v > 0]
     low, high = min(0.97, *ends) / 1.02, max(1.03, *ends) * 1.04
     axes.axvline(1, color=style.LIGHT["muted"], linewidth=0.9)
 
@@ -68,7 +68,8 @@ def draw(cells: Sequence[Cell], baseline: str = "greedy") -> Figure:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     log_ratio_axis(axes, "x", low, high)
-    axes.set_xlabel(f"speedup over {baseline} (stroke: predicted)")
+    stroke = " (stroke: predicted)" if any(cell.predicted for cell in shown) else ""
+    axes.set_xlabel(f"speedup over {baseline}{stroke}")
     if not named or {cell.loop for cell in shown} - {cell.loop for cell in bands[order[0]]}:
         _keys(figure, shown)
     style.title(figure, _finding(shown, baseline))
@@ -93,7 +94,7 @@ def _series(cells: Sequence[Cell]) -> dict[tuple[str, int, str], str]:
 
 def _room_for_names(band: Sequence[Cell], low: float, high: float) -> bool:
     """Whether the loops' names fit left of their markers, as they do where the first prompt gains a lot."""
-    left = min(v for c in band for v in (c.low, c.measured, c.predicted) if v > 0)
+    left = min(v for c in band for v in (c.low, c.measured, c.predicted) if v and v > 0)
     share = math.log(left / low) / math.log(high / low)
     return share * AXES_POINTS > 6.5 * max(ems(drawn(cell.loop, 22)) for cell in band) + 14
 
@@ -103,15 +104,16 @@ def _lane(axes: Axes, cell: Cell, y: float, label: str, named: bool, gid: str) -
     colour = style.colour(cell.loop)
     if cell.low > 0 and math.isfinite(cell.high):
         axes.plot([cell.low, cell.high], [y, y], color=colour, linewidth=1.1, solid_capstyle="butt")
-    axes.plot(
-        [cell.predicted],
-        [y],
-        marker="|",
-        color=style.LIGHT["ink"],
-        markersize=7,
-        markeredgewidth=0.8,
-        zorder=1.9,
-    )
+    if cell.predicted is not None:
+        axes.plot(
+            [cell.predicted],
+            [y],
+            marker="|",
+            color=style.LIGHT["ink"],
+            markersize=7,
+            markeredgewidth=0.8,
+            zorder=1.9,
+        )
     axes.plot(
         [cell.measured],
         [y],
@@ -121,7 +123,7 @@ def _lane(axes: Axes, cell: Cell, y: float, label: str, named: bool, gid: str) -
         markeredgewidth=0,
         gid=gid,
     )
-    ends = [v for v in (cell.low, cell.measured, cell.high, cell.predicted) if math.isfinite(v) and v > 0]
+    ends = [v for v in (cell.low, cell.measured, cell.high, cell.predicted) if v and math.isfinite(v) and v > 0]
     if named:
         words = drawn(cell.loop, 22)
         axes.annotate(

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
+from figures import shell
 from figures.text import plain
 from validate.files import check_writable, write
 
@@ -30,9 +31,15 @@ FIGURES = (".svg", ".pdf", ".png")
 TABLES = {".csv": "write_csv", ".parquet": "write_parquet", ".json": "write_json"}
 
 
+def console(*, stderr: bool = False, width: int | None = None) -> Console:
+    """A screen without colours where `NO_COLOR` is set (no-color.org) or nobody looks."""
+    return Console(stderr=stderr, width=width, color_system=None if os.environ.get("NO_COLOR") else "auto")
+
+
 def say(sentence: str) -> None:
-    """A sentence for the person in front of the screen."""
-    print(f"sweepcap: {sentence}", file=sys.stderr, flush=True)
+    """A sentence for the person in front of the screen, unless asked to be quiet."""
+    if shell.verbosity:
+        print(f"sweepcap: {sentence}", file=sys.stderr, flush=True)
 
 
 def emit(text: str) -> None:
@@ -65,9 +72,9 @@ def emit_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]
         table.add_column(Text(name), justify="right" if numeric and i else "left", overflow="fold")
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
-    console = Console(width=None if sys.stdout.isatty() else 240)
-    with console.capture() as capture:
-        console.print(table)
+    screen = console(width=None if sys.stdout.isatty() else 240)
+    with screen.capture() as capture:
+        screen.print(table)
     emit("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
@@ -119,7 +126,7 @@ def _is_list(frame: pl.DataFrame, name: str) -> bool:
 @contextmanager
 def progress() -> Iterator[Callable[[str, int, int], None]]:
     """A bar on standard error: what is being done, how long is left; sentences where it is no terminal."""
-    console = Console(stderr=True)
+    screen = console(stderr=True)
     told: list[str] = []
     bar = Progress(
         TextColumn("{task.description}", markup=False),
@@ -127,15 +134,15 @@ def progress() -> Iterator[Callable[[str, int, int], None]]:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
+        console=screen,
+        disable=not (screen.is_terminal and shell.verbosity),
     )
     with bar:
         task = bar.add_task("starting", total=None)
 
         def advance(what: str, done: int, total: int) -> None:
             bar.update(task, description=plain(what), completed=done, total=total)
-            if not console.is_terminal and what not in told:
+            if not screen.is_terminal and (what not in told or shell.verbosity > 1):
                 told.append(what)
                 say(f"{plain(what)} ({done} of {total})")
 

@@ -142,19 +142,21 @@ def listed(words: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def times(ratio: float) -> str:
+def times(ratio: float | None) -> str:
     """A speedup as it is printed.
 
-    >>> times(1.7142), times(float("nan"))
+    >>> times(1.7142), times(None)
     ('1.71x', '–')
     """
-    return f"{ratio:.2f}x" if ratio == ratio else "–"
+    return "–" if ratio is None or ratio != ratio else f"{ratio:.2f}x"
 
 
-def percent(share: float, sign: str = "-") -> str:
+def percent(share: float | None, sign: str = "-") -> str:
     """A share in percent, one decimal; `sign` as in a format, and none before what rounds to zero.
 
-    >>> percent(0.0123), percent(-0.0123, "+"), percent(-0.0002, "+")
-    ('1.2 %', '-1.2 %', '0.0 %')
+    >>> percent(0.0123), percent(-0.0123, "+"), percent(-0.0002, "+"), percent(None)
+    ('1.2 %', '-1.2 %', '0.0 %', '–')
     """
+    if share is None:
+        return "–"
     return "0.0 %" if abs(share) < 5e-4 else f"{100 * share:{sign}.1f} %"

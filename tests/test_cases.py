@@ -33,8 +33,6 @@ def test_a_case_names_tests_that_exist_or_says_what_is_open(name: str) -> None:
     assert bool(case["tests"]) != ("open" in case)
     for test in case["tests"]:
         file, _, function = test.partition("::")
-        if not (HERE / file).exists():
-            pytest.skip(f"{file} is not there yet")
         names = {n.name for n in ast.parse((HERE / file).read_text()).body if isinstance(n, ast.FunctionDef)}
         assert function in names
 

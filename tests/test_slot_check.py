@@ -175,7 +175,7 @@ def _story(folder: Path) -> Path:
 
 def test_simulate_measures_too_when_asked(sweepcap: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, object]] = []
-    monkeypatch.setattr("sweepcap.check_slots", lambda **words: asked.append(words))
+    monkeypatch.setattr("sweepcap._slots", lambda **words: asked.append(words))
     assert sweepcap("simulate", "--check", "--slots", "1,2", "--loop", "carry", "--rows", 4, "--json").status == 0
     assert asked == [{"slots": "1,2", "loop": ["carry"], "rows": [4], "table": None, "as_json": True}]
     refused = sweepcap("simulate", "--check", "--arrivals", "poisson 1")

@@ -13,26 +13,26 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sim.setting import Setting
 from validate.design import half_width, interval, odd
-from validate.runs import Run
+from validate.runs import Key, Run
 
-Key: TypeAlias = tuple[str, Setting]
-Groups: TypeAlias = Mapping[Key, Sequence[Run]]
+Group: TypeAlias = tuple[str, Key]
+"""A prompt and a setting: what is run once or twice in a block."""
+Groups: TypeAlias = Mapping[Group, Sequence[Run]]
 
 BASELINES = ("greedy", "gated")
 
 
-def grouped(runs: Sequence[Run], *, twins: bool = False) -> dict[Key, list[Run]]:
+def grouped(runs: Sequence[Run], *, twins: bool = False) -> dict[Group, list[Run]]:
     """The runs of each prompt and setting; the twins' instead when asked for."""
-    groups: dict[Key, list[Run]] = defaultdict(list)
+    groups: dict[Group, list[Run]] = defaultdict(list)
     for run in runs:
         if run.twin == twins:
-            groups[run.prompt, run.setting].append(run)
+            groups[run.prompt, run.key].append(run)
     return dict(groups)
 
 
-def pairs(groups: Groups) -> Iterator[tuple[Key, Key]]:
+def pairs(groups: Groups) -> Iterator[tuple[Group, Group]]:
     """What is compared: (baseline, other) of a prompt, over `greedy`, and over `gated` at equal rows and drafter."""
     for prompt, setting in groups:
         if setting.loop == "greedy":
@@ -44,7 +44,7 @@ def pairs(groups: Groups) -> Iterator[tuple[Key, Key]]:
                     break
 
 
-def _is_baseline(candidate: Setting, baseline: str, setting: Setting) -> bool:
+def _is_baseline(candidate: Key, baseline: str, setting: Key) -> bool:
     if candidate.loop != baseline:
         return False
     return baseline == "greedy" or (candidate.rows, candidate.drafter) == (setting.rows, setting.drafter)

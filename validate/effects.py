@@ -15,7 +15,7 @@ import numpy as np
 from costmodel.ablate import EFFECTS
 from costmodel.passcost import PassCost
 from validate import blocks
-from validate.blocks import Key
+from validate.blocks import Group
 from validate.compare import priced
 from validate.comparison import Cell
 from validate.design import middle
@@ -43,9 +43,11 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
     def error(self, without: str = "") -> float:
         """predicted / measured - 1, with all effects or without one of them; for the host's time, by the wall clock."""
+        predicted = self.cell.predicted
+        assert predicted is not None, "only cells that a profile predicted are judged"
         if without == HOST:
-            return self.cell.predicted / self.wall[0] - 1
-        return (self.without[without] if without else self.cell.predicted) / self.cell.measured - 1
+            return predicted / self.wall[0] - 1
+        return (self.without[without] if without else predicted) / self.cell.measured - 1
 
     @property
     def wall_error(self) -> float:
@@ -65,6 +67,7 @@ def judged(session: Session, variant: str, held_out: Mapping[str, str], host: fl
     held_out    by prompt: "" or why its cells count as held out
     host        seconds outside llama.cpp for each pass
     """
+    assert session.profile is not None, "only sessions measured here are judged"
     texts = {text.name: text for text in session.texts}
     groups = {key: blocks.clean(group) or group for key, group in blocks.grouped(session.runs).items()}
     costs: list[PassCost] = [session.profile.cost, *(without(session.profile.cost) for without in EFFECTS.values())]
@@ -75,7 +78,7 @@ def judged(session: Session, variant: str, held_out: Mapping[str, str], host: fl
     found = []
     for base, key in blocks.pairs(groups):
         cell = cells.get((key[0], key[1].loop, key[1].rows, key[1].drafter, base[1].loop))
-        if cell is None:
+        if cell is None or cell.predicted is None:
             continue
         ratios = seconds[base] / seconds[key]
         without = dict(zip(EFFECTS, map(float, ratios[1:]), strict=True))
@@ -93,7 +96,7 @@ def judged(session: Session, variant: str, held_out: Mapping[str, str], host: fl
     return found
 
 
-def _passes_per_token(groups: Mapping[Key, Sequence[Run]], key: Key) -> float:
+def _passes_per_token(groups: Mapping[Group, Sequence[Run]], key: Group) -> float:
     run = groups[key][0]
     return len(run.decode) / run.n_tokens
 

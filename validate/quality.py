@@ -7,20 +7,21 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sim.setting import Setting
 from validate import blocks
-from validate.blocks import Groups, Key
+from validate.blocks import Group, Groups
 from validate.comparison import Cell, Refused, Twin
 from validate.design import interval, trend
-from validate.runs import Header, Run
+from validate.runs import Header, Key, Run
 
 TREND = 0.01
 """The p-value below which the ratios of a loop are said to drift with the blocks."""
 
 
 def refusal(base: Sequence[Run], own: Sequence[Run]) -> str:
-    """Why a speedup is not stated: fewer than two blocks of it are left when the disturbed ones are taken away."""
+    """Why a speedup is not stated: no block holds both, or fewer than two are left without the disturbed ones."""
     there = len(blocks.by_block(base, own))
+    if not there:
+        return "no block holds both loops: there is nothing to compare at one time"
     left = len(blocks.by_block(blocks.clean(base), blocks.clean(own)))
     if left >= min(2, there):
         return ""
@@ -38,7 +39,7 @@ def twins(groups: Groups, others: Groups) -> Iterator[Twin]:
     for key, runs in others.items():
         if key in groups:
             yield from _twin(key, groups[key], key, runs)
-    first: dict[object, Key] = {}
+    first: dict[object, Group] = {}
     for key, runs in groups.items():
         passes = tuple((r.n_past, r.n_rows, r.n_out) for r in runs[0].passes)
         like = first.setdefault((key[0], passes, runs[0].tokens), key)
@@ -46,7 +47,7 @@ def twins(groups: Groups, others: Groups) -> Iterator[Twin]:
             yield from _twin(like, groups[like], key, runs)
 
 
-def _twin(key: Key, runs: Sequence[Run], other: Key, others: Sequence[Run]) -> Iterator[Twin]:
+def _twin(key: Group, runs: Sequence[Run], other: Group, others: Sequence[Run]) -> Iterator[Twin]:
     logs = blocks.block_log_ratios(blocks.clean(runs), blocks.clean(others)) if runs[0].n_tokens else []
     if logs:
         ratio, low, high = interval(logs)
@@ -108,7 +109,7 @@ def warnings(cells: Sequence[Cell], refused: Sequence[Refused], groups: Groups) 
 
 def _drifting(groups: Groups) -> Iterator[str]:
     """Loops whose ratio over greedy rises or falls with the blocks, over all prompts."""
-    found: dict[Setting, dict[int, list[float]]] = {}
+    found: dict[Key, dict[int, list[float]]] = {}
     for base, (prompt, setting) in blocks.pairs(groups):
         if base[1].loop == "greedy" and groups[prompt, setting][0].n_tokens:
             ratios = blocks.by_block(groups[base], groups[prompt, setting])

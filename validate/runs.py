@@ -5,14 +5,15 @@ The first line says what must agree for runs to be compared: model, threads, con
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from sim.penalties import NONE, Penalties
 from sim.run import Record
-from sim.setting import Setting
+from sim.setting import DEFAULT_DRAFTER, Setting
 from sim.trace import lines
 from validate.comparison import Parity
 from validate.watch import Seen
@@ -27,6 +28,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     noise   the most by which the pass width alone changed a lead between two tokens (logits)
     penalties, replays  as in the header of the texts
     plan    what a later call must agree with to go on: prompts, settings, tokens
+    source  "measured" here, or "imported" from another engine's log; `notes` go with every number derived from it
     """
 
     model: str
@@ -41,8 +43,20 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     source: str = "measured"
     penalties: Penalties = NONE
     replays: bool = False
+    notes: tuple[str, ...] = ()
     format: str = FORMAT
     version: int = VERSION
+
+
+class Key(NamedTuple):
+    """What tells the settings of runs apart; another engine's loop need not be one of `sim.loops`."""
+
+    loop: str
+    rows: int
+    drafter: str
+
+    def __str__(self) -> str:
+        return f"{self.loop} R={self.rows}" + ("" if self.drafter == DEFAULT_DRAFTER else f" {self.drafter}")
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +91,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return Setting(self.loop, self.rows, self.drafter)
 
     @property
+    def key(self) -> Key:
+        """Its setting."""
+        return Key(self.loop, self.rows, self.drafter)
+
+    @property
     def decode(self) -> tuple[Record, ...]:
         """The passes behind the prefill: what a speedup counts."""
         return tuple(record for record in self.passes if record.kind != "prefill")
@@ -108,3 +127,8 @@ def load(path: Path) -> tuple[Header, list[Run]]:
     if header is None:
         raise ValueError(f"{path} is empty; measure again")
     return header, runs
+
+
+def dumps(header: Header, runs: Iterable[Run]) -> bytes:
+    """The file's bytes."""
+    return b"".join(msgspec.json.encode(item) + b"\n" for item in (header, *runs))

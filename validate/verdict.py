@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -58,7 +59,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def coverage(self) -> float:
         """The share of held-out cells whose measured speedup lies in the prediction's own interval."""
-        return share(j.cell.predicted_low <= j.cell.measured <= j.cell.predicted_high for j in self.split(True))
+        cells = [judged.cell for judged in self.split(True)]
+        return share((c.predicted_low or inf) <= c.measured <= (c.predicted_high or 0.0) for c in cells)
 
     @property
     def noise_floor(self) -> float:
