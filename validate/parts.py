@@ -95,7 +95,8 @@ def measure_parts(
             header, texts = recorded_or_loaded(
                 where / "texts.jsonl", path, chosen, task.n_tokens, n_threads, advance, penalties
             )
-        about = About(fed=bool(task.shapes), shapes=ModelSpec.from_gguf(path))
+        shapes = replace(ModelSpec.from_gguf(path), source=path.name)  # a record is read elsewhere: no folders in it
+        about = About(fed=bool(task.shapes), shapes=shapes)
         write(where / "about.json", msgspec.json.encode(about))
         measure(
             path,
