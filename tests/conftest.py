@@ -38,16 +38,22 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def sweepcap(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+def on_any_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests run beside this one: what is tested is not whether the machine is quiet."""
+    monkeypatch.setattr("validate.watch.OTHERS_BOUND", 9.0)
+    monkeypatch.setattr("validate.watch.STEAL_BOUND", 9.0)
+
+
+@pytest.fixture
+def sweepcap(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], on_any_machine: None
+) -> Callable[..., Outcome]:
     """The program as a function of its words."""
     import sweepcap as program
 
     def call(*words: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["sweepcap", *map(str, words)])
         monkeypatch.setattr("signal.signal", lambda *_: None)
-        # Other tests run beside this one: what is tested here is not whether the machine is quiet.
-        monkeypatch.setattr("validate.watch.OTHERS_BOUND", 9.0)
-        monkeypatch.setattr("validate.watch.STEAL_BOUND", 9.0)
         capfd.readouterr()
         status = 0
         try:

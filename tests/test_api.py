@@ -18,6 +18,8 @@ from figures.shown import Shown
 from sim.trace import Header
 from tests import small_run
 
+pytestmark = pytest.mark.usefixtures("on_any_machine")
+
 PROMPTS = {"again": "ba be bi bo bu " * 4, "once": "ca de fi go hu"}
 
 

@@ -36,12 +36,14 @@ LIGHT: dict[str, tuple[object, ...]] = {
     "run": ("--tokens", 12, "--blocks", 1, "--threads", 1),
     "sweep": ("--workers", 1),
     "advise": ("--workers", 1),
+    "simulate": ("--slots", "1,2", "--requests", 4, "--replications", 1),
 }
 """What is added to a command so that it takes seconds; the last of two equal options counts."""
 
 
 def snippets(text: str) -> Iterator[tuple[str, str]]:
     """The fenced snippets of a page, ("sh" or "python", text), and its indented commands."""
+    text = re.sub(r" *\\\n *", " ", text)  # a line that goes on behind a backslash is one
     fences = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
     for kind, body in fences.findall(text):
         if kind in ("sh", "python"):

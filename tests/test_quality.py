@@ -21,7 +21,7 @@ from validate.blocks import bad_blocks, clean, grouped, pass_medians, speeds, wi
 from validate.compare import compare
 from validate.design import interval, odd, trend
 from validate.effects import HOST, TEXT, host_seconds, judged
-from validate.runs import Run
+from validate.runs import Key, Run
 from validate.session import Session, undisturbed
 from validate.verdict import ablations, errors
 from validate.watch import Seen
@@ -174,7 +174,7 @@ def test_medians_over_blocks_remove_what_befell_single_passes() -> None:
         if run.prompt == "locked"
     ]
     groups, truth = grouped(hit), grouped(runs)
-    greedy, carry = (("locked", s) for s in (SETTINGS[0], SETTINGS[3]))
+    greedy, carry = (("locked", Key(s.loop, s.rows, s.drafter)) for s in (SETTINGS[0], SETTINGS[3]))
     even = dict.fromkeys(range(7), 1.0)
     exact = pass_medians(truth[greedy], truth[carry], even)
     assert pass_medians(groups[greedy], groups[carry], even) == pytest.approx(exact)
