@@ -12,8 +12,9 @@ FIGURES ?= $(OUT)/figures-of-records
 run: $(READY)
 	$(BIN)/sweepcap run --out $(OUT)
 
+# Two processes: every test that runs llama.cpp gives it one thread.
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff check .
