@@ -266,6 +266,14 @@ def test_hugging_face_drafts_nothing_behind_the_longest_text() -> None:
     assert DRAFTERS["hf-prompt-lookup"](max_length=4)([1, 2, 3, 4, 1, 2]) == (3, 4)
     # 1 2 goes on behind it only, so 2 alone is looked for.
     assert DRAFTERS["hf-prompt-lookup"](max_length=3)([2, 5, 0, 7, 1, 2, 4, 1, 2]) == (5, 0)
+    # Here 1 2 goes on with the very token that would be the first behind it.
+    assert DRAFTERS["hf-prompt-lookup"](max_length=6)([2, 5, 0, 7, 1, 2, 4, 1, 2]) == (5, 0, 7, 1, 2)
+
+
+def test_vllm_drafts_nothing_behind_the_longest_text() -> None:
+    text = [1, 2, 3, 1, 2]
+    drafts = [DRAFTERS["vllm-ngram"](n_min=1, max_length=most)(text) for most in (3, 4, 5, 6, 7)]
+    assert drafts == [(), (), (), (3,), (3, 1)]
 
 
 def test_a_static_cache_gives_a_token_that_the_text_does_not() -> None:
@@ -372,6 +380,38 @@ def test_a_text_begins_with_the_first_token_not_given() -> None:
     assert [propose(text[:n]) for n in (0, 1, 6)] == [(), (), (2,)]
     propose = DRAFTERS["ngram-map-k"](n_key=1, n_draft=1)
     assert [propose(text[:n]) for n in (2, 6)] == [(), ()]
+
+
+@pytest.mark.parametrize("name", ["ngram-map-k", "ngram-map-k4v"])
+def test_a_map_is_silent_until_two_keys_and_a_draft_have_been_seen(name: str) -> None:
+    """The peer returns while what stands before the last token is shorter than 2 n + m, whatever it says."""
+    text = [9, 1, 2, 3, 1, 2, 3]
+    assert DRAFTERS[name](n_key=3, n_draft=1)(text) == ()
+    assert DRAFTERS[name](n_key=3, n_draft=1)([8, *text]) == (1,)
+
+
+@pytest.mark.parametrize("key", [[1], [1, 2]])
+def test_a_key_is_lost_where_another_of_its_bucket_came_later(key: list[int]) -> None:
+    """The index has 2^18 buckets, by the hash with the peer's factor, and is filled from the latest key back."""
+    value = 0
+    for token in key:
+        value = (value * 2654435761 + token) % 2**64
+    for other, draft in ((value % 2**18 + 2**18, ()), (value % 2**18 + 2**18 + 1, (5, 6))):
+        hashed_alike = [0] * (len(key) - 1) + [other]
+        text = Tokens([9, *key, 5, 6, 7, *hashed_alike, *range(11, 18), *key])
+        propose = DRAFTERS["ngram-map-k"](n_key=len(key), n_draft=2)
+        propose(text[: len(text) - len(key)])  # all that is before the key enters the index
+        assert propose(text) == draft
+
+
+def test_look_ups_of_a_key_are_counted_to_16380() -> None:
+    """COMMON_NGRAM_MAX_VALUE_COUNT: a key that must be asked for more often than that is never drafted for."""
+    text = Tokens([1] * 16400)
+    for min_hits, n_drafts in ((16380, 1), (16381, 0)):
+        propose = DRAFTERS["ngram-map-k4v"](n_key=1, n_draft=1, min_hits=min_hits)
+        hits = range(5, 5 + 16380)  # a text of 4 has its key at position 0 only, where none is found
+        assert sum(bool(propose(text[:n])) for n in hits) == n_drafts
+        assert bool(propose(text)) == bool(n_drafts)
 
 
 def test_what_was_accepted_is_what_the_text_repeats() -> None:

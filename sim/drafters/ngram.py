@@ -121,7 +121,7 @@ class HuggingFace(NGram):
         if self._max_length is not None:
             if length + 1 == self._max_length:
                 return ()
-            draft = draft[: max(self._max_length - self._found, 0)]
+            draft = draft[: self._max_length - self._found]  # what is found begins before max_length
         return _before(_before(draft, self._forbidden), self._stops)
 
     def _find(self, items: list[int], length: int) -> int:

@@ -56,7 +56,7 @@ class Simple(Drafter):
 
 
 class Value:
-    """A continuation of a key: where it was first seen, how often, and how far its last draft held."""
+    """A continuation of a key: where the key first had it, how often, and how far its last draft held."""
 
     __slots__ = ("accepted", "count", "place")
 
@@ -115,7 +115,7 @@ class MapK(Judged):
         key = tuple(items[length - n : length])
         last = length - n - m - 2
         fresh = self._fresh(last)
-        place = self._match(items, key, last, fresh)
+        place = self._match(items, key, fresh)
         self._enter(last, fresh)
         if not place:
             return ()
@@ -146,11 +146,11 @@ class MapK(Judged):
             value = (value * FACTOR - items[place - 1] * leaving + items[place + n - 1]) % BUCKETS
             hashes.append(value)
 
-    def _match(self, items: list[int], key: Draft, last: int, fresh: list[range]) -> int:
+    def _match(self, items: list[int], key: Draft, fresh: list[range]) -> int:
         """Where the key was: by the index, or else the latest place not in the index yet; 0 for nowhere."""
         n = self._n_key
         place = self._buckets.get(self._hashes[-1], 0)
-        if place and place < last and tuple(items[place : place + n]) == key:
+        if place and tuple(items[place : place + n]) == key:
             return place
         first = key[0]
         for places in fresh:
@@ -167,7 +167,7 @@ class MapK(Judged):
 
     def _choose(self, items: list[int], key: Draft, entry: Key, place: int) -> Value | None:
         if not entry.values:
-            entry.values.append(Value(place + self._n_key, self._n_draft))
+            entry.values.append(Value(place, self._n_draft))
         return entry.values[0]
 
 
@@ -203,7 +203,7 @@ class MapK4V(MapK):
     def _count(self, items: list[int], entry: Key, places: list[int]) -> None:
         """Count the continuations of the key at these places: of any, but only the first four different ones."""
         n, m, values = self._n_key, self._n_draft, entry.values
-        known = [items[value.place : value.place + m] for value in values]
+        known = [items[value.place + n : value.place + n + m] for value in values]
         counts = [value.count for value in values]
         for place in places:
             text = items[place + n : place + n + m]
@@ -215,7 +215,7 @@ class MapK4V(MapK):
                 if len(known) < N_VALUES:
                     known.append(text)
                     counts.append(1)
-                    values.append(Value(place + n, m))
+                    values.append(Value(place, m))
         for value, count in zip(values, counts, strict=True):
             value.count = min(count, MOST)
 
