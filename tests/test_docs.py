@@ -61,6 +61,7 @@ def test_everything_on_the_page_runs(
     for name in ("my.gguf", "my-model.gguf"):
         (tmp_path / name).symlink_to(tiny)
     (tmp_path / "mine.jsonl").write_text('{"name": "mine", "prompt": "ba be bi bo bu ba be"}\n')
+    (tmp_path / "chats.jsonl").write_text('{"prompt": "ba be bi bo", "completion": " bu ba be bi bo bu ba be"}\n')
     monkeypatch.setattr("validate.models.default_model", lambda: tiny)
     for registry, name in ((LOOPS, "choosy"), (DRAFTERS, "again")):
         monkeypatch.setitem(registry, name, None)  # whatever a snippet puts there is taken away in the end

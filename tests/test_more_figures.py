@@ -179,6 +179,8 @@ def test_slots_show_what_was_simulated_beside_what_was_measured() -> None:
             measured_tpot=1.0,
             simulated_gain=None if loop == "greedy" else rate / 100,
             gain=None if loop == "greedy" else rate / 100 / n**0.5,
+            gain_low=None,
+            gain_high=None,
             n_blocks=3,
             ties=0,
             bugs=0,
