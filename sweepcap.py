@@ -11,13 +11,42 @@ import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from figures import shell
+from figures.options import (
+    Acceptance,
+    Blocks,
+    Context,
+    DeviceName,
+    Extrapolate,
+    FrequencyPenalty,
+    GpuLayers,
+    HalfWidth,
+    Json,
+    LastN,
+    Loops,
+    Minutes,
+    Model,
+    ModelSpec,
+    Out,
+    Pin,
+    PresencePenalty,
+    ProfileFile,
+    Prompts,
+    RepeatPenalty,
+    Rows,
+    TableFile,
+    Texts,
+    Threads,
+    Weights,
+    Workers,
+)
 
 if TYPE_CHECKING:
     from costmodel.passcost import PassCost
@@ -32,64 +61,21 @@ if TYPE_CHECKING:
     from figures.notebook import replay as replay
     from figures.notebook import sweep as sweep
     from sim.penalties import Penalties
+    from sim.predict import Line
     from sim.requests import Source
     from sim.setting import Setting
     from validate.comparison import Comparison
     from validate.runs import Run
-    from validate.session import Session
 
 app = shell.App(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, help=__doc__)
 imports = shell.App(no_args_is_help=True, rich_markup_mode=None, help="Take over what other programs wrote.")
 app.add_typer(imports, name="import")
-
-STUDY = ("greedy", "gated", "fused", "fused-partial", "gated-held", "carry")
-"""The loops of the study: what is compared when no loop is named."""
 
 PUBLIC = ("calibrate", "caps", "compare", "load", "measure", "predict", "record", "replay", "sweep")
 """Functions for Python, of `figures.notebook`."""
 RESUMED = ("run", "measure", "sweep", "accuracy", "claims", "slots")
 """Commands that go on from what a stopped call of theirs left."""
 GOES_ON = "what was finished is kept, and the same command goes on from there"
-
-Model = Annotated[Path | None, typer.Option("--model", help="A GGUF file; the embedded default model without it.")]
-Out = Annotated[Path, typer.Option("--out", help="Where to write.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else there.")]
-Loops = Annotated[
-    list[str] | None,
-    typer.Option("--loop", help="A loop; again for more. Without: those of the study.", autocompletion=shell.loops),
-]
-Rows = Annotated[
-    list[int] | None,
-    typer.Option("--rows", help="R, the most rows a guessing pass may have; again for more."),
-]
-TableFile = Annotated[Path | None, typer.Option("--table", help="Also write a table: .csv, .parquet or .json.")]
-Threads = Annotated[int | None, typer.Option("--threads", help="Threads of every pass; the physical cores without it.")]
-Texts = Annotated[Path, typer.Option("--texts", help="Recorded texts (sweepcap record).")]
-ProfileFile = Annotated[Path, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")]
-ModelSpec = Annotated[
-    str | None,
-    typer.Option("--model-spec", help="A listed model's name, or a GGUF's shapes.", autocompletion=shell.models),
-]
-DeviceName = Annotated[
-    str | None,
-    typer.Option("--device", help="Instead of a profile, with --model-spec.", autocompletion=shell.devices),
-]
-Prompts = Annotated[Path | None, typer.Option("--prompts", help='JSON lines {"name": ..., "prompt": ...}.')]
-Context = Annotated[int | None, typer.Option("--context", min=1, help="Context length; as long as needed without it.")]
-RepeatPenalty = Annotated[float, typer.Option("--repeat-penalty", help="Divides the logits of tokens seen; 1: none.")]
-FrequencyPenalty = Annotated[float, typer.Option("--frequency-penalty", help="Less, for each time a token was seen.")]
-PresencePenalty = Annotated[float, typer.Option("--presence-penalty", help="Less, for a token that was seen.")]
-GpuLayers = Annotated[int, typer.Option("--gpu-layers", min=0, help="Layers that a GPU takes, where there is one.")]
-LastN = Annotated[int, typer.Option("--repeat-last-n", help="Tokens the penalties look back on; -1: all.")]
-Extrapolate = Annotated[bool, typer.Option("--extrapolate", help="Also price passes that were not measured.")]
-Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores without it.")]
-Blocks = Annotated[int | None, typer.Option("--blocks", min=1, help="Blocks; each runs all settings over all prompts.")]
-HalfWidth = Annotated[
-    float | None,
-    typer.Option("--half-width", help="More blocks until every 95 % interval reaches at most so far: 0.01 is 1 %."),
-]
-Minutes = Annotated[float | None, typer.Option("--minutes", help="Start no block that would end later.")]
-Pin = Annotated[bool, typer.Option("--pin", help="Keep every thread on a core of its own (Linux).")]
 
 
 @app.command("run")
@@ -122,6 +108,7 @@ def _run(
     """
     path, n_cores = _model(model), _threads(n_threads, pin)
 
+    from figures.report import finished
     from figures.terminal import progress, say
     from validate.agenda import Plan
     from validate.files import check_writable
@@ -144,7 +131,7 @@ def _run(
             rounds_file=out / "calibration.jsonl", limit_seconds=limit, n_gpu_layers=gpu_layers,
             advance=advance, say=say,
         )  # fmt: skip
-    session = _finish(out, _typed())
+    session = finished(out, _typed())
     _show(session.comparison, session.profile, session.runs, as_json)
     say(f"the report is {out / 'report.html'}")
     _check(session.comparison)
@@ -177,10 +164,11 @@ def _calibrate(
     """
     path, n_cores = _model(model), _threads(n_threads, pin)
 
+    from figures import costs
     from figures.terminal import emit_json, progress, say
     from sim.trace import load as load_texts
     from validate.calibrate import calibrate as measured
-    from validate.files import check_writable
+    from validate.files import check_writable, write_json
 
     check_writable(out)
     given = load_texts(texts)[1] if texts else []
@@ -191,24 +179,11 @@ def _calibrate(
         )  # fmt: skip
     for caveat in profile.caveats:
         say(caveat)
-    _write_json(out, profile)
+    write_json(out, profile)
     if as_json:
         emit_json(profile)
-        return
-    _show_costs(profile, out)
-
-
-def _show_costs(profile: Profile, out: Path) -> None:
-    """A profile's table in milliseconds."""
-    from figures.terminal import emit_table
-
-    cost = profile.cost
-    head = ["cached", *(f"c({n})" for n in cost.n_rows)]
-    lines = [
-        [past, *(f"{1e3 * s:.2f}" for s in row)] for past, row in zip(cost.n_past, cost.all_rows_seconds, strict=True)
-    ]
-    threads = f", {profile.n_threads} threads" if profile.n_threads else ""
-    emit_table(f"milliseconds a pass, {profile.model}{threads} ({out})", head, lines)
+    else:
+        costs.show(profile, out)
 
 
 @app.command("record")
@@ -286,13 +261,10 @@ def _make_model(
 def _predict(
     profile: Annotated[Path | None, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")] = None,
     texts: Annotated[Path | None, typer.Option("--texts", help="Recorded texts (sweepcap record).")] = None,
-    acceptance: Annotated[
-        str | None,
-        typer.Option("--acceptance", help='Instead of texts: "iid P" or "ge STAY_L STAY_F AGREE_L AGREE_F".'),
-    ] = None,
+    acceptance: Acceptance = None,
     model_spec: ModelSpec = None,
     device: DeviceName = None,
-    weights: Annotated[str, typer.Option("--weights", help="Quantisation of a --model-spec that is a name.")] = "Q8_0",
+    weights: Weights = "Q8_0",
     loop: Loops = None,
     rows: Rows = None,
     tokens: Annotated[int, typer.Option("--tokens", min=1, help="Tokens, with --acceptance.")] = 256,
@@ -308,31 +280,37 @@ def _predict(
       sweepcap predict --profile profile.json --texts texts.jsonl
       sweepcap predict --acceptance "iid 0.8" --model-spec Llama-3.2-3B --device "Apple M3 Max"
     """
-    from figures.terminal import check_table
+    from costmodel.acceptance import parse
+    from costmodel.ask import predict as expected
+    from figures import predictions as shown
+    from figures.terminal import check_table, emit_json, write_table
+    from sim.setting import STUDY
 
     check_table(table)
     cost, caveats = _cost(profile, model_spec, device, weights, extrapolate)
-    if (texts is None) == (acceptance is None):
-        raise ValueError('say what is decoded: --texts FILE, or --acceptance "iid 0.8"')
-    if texts is None:
-        assert acceptance is not None
-        _predict_law(acceptance, cost, loop, rows, tokens, past, caveats, table, as_json)
+    _one_source(texts, acceptance)
+    told: dict[str, Any] = {"caveats": caveats, "speedup": "total_time"}
+    lines: Sequence[Any]
+    show: Callable[[], None]
+    if acceptance is not None:
+        told["acceptance"] = acceptance
+        laws = expected(parse(acceptance), cost, rows or [6], loop or STUDY, tokens, past)
+        lines, show = laws, partial(shown.show_expected, laws, f"{tokens} tokens of {acceptance}")
     else:
-        _predict_texts(texts, cost, loop, rows, profile, caveats, table, as_json)
+        assert texts is not None
+        walked = _predict_texts(texts, cost, loop, rows, profile)
+        lines, show = walked, partial(shown.show, walked)
+    if table:
+        write_table(table, lines)
+    if as_json:
+        emit_json(told | {"predictions": lines})
+    else:
+        show()
 
 
-def _predict_texts(
-    texts: Path,
-    cost: PassCost,
-    loop: Loops,
-    rows: Rows,
-    profile: Path | None,
-    caveats: Sequence[str],
-    table: Path | None,
-    as_json: bool,
-) -> None:
+def _predict_texts(texts: Path, cost: PassCost, loop: Loops, rows: Rows, profile: Path | None) -> list[Line]:
+    """Predictions over recorded texts, of the profile's model."""
     from costmodel.profile import load as load_profile
-    from figures.terminal import emit_json, emit_table, write_table
     from sim.predict import predictions
     from sim.trace import load as load_texts
     from validate.compare import check_same_model
@@ -340,37 +318,7 @@ def _predict_texts(
     header, recorded = load_texts(texts)
     if profile is not None:
         check_same_model(load_profile(profile), header)
-    lines = predictions(recorded, _settings(loop, rows), cost, replays=header.replays)
-    if table:
-        write_table(table, lines)
-    if as_json:
-        emit_json({"caveats": caveats, "speedup": "total_time", "predictions": lines})
-        return
-    names = (
-        "prompt",
-        "loop",
-        "R",
-        "passes",
-        "rows",
-        "tokens",
-        "tok/pass",
-        "accepted",
-        "seconds",
-        "over greedy",
-        "over gated",
-    )
-    emit_table(
-        "predicted, behind the prefill; speedups are total_time",
-        names,
-        [
-            (
-                line.prompt, line.loop, line.rows, line.n_passes, line.n_rows, line.n_tokens,
-                _number(line.tokens_per_pass, "{:.2f}"), _number(line.acceptance, "{:.0%}", "no drafts"),
-                f"{line.seconds:.3f}", _times(line.over_greedy), _times(line.over_gated),
-            )
-            for line in lines
-        ],
-    )  # fmt: skip
+    return predictions(recorded, _settings(loop, rows), cost, replays=header.replays)
 
 
 @app.command("measure")
@@ -478,6 +426,7 @@ def _compare(
     from sim.trace import load as load_texts
     from validate.compare import check_same_model
     from validate.compare import compare as compared
+    from validate.files import write_json
     from validate.runs import load as load_runs
 
     check_table(table)
@@ -490,7 +439,7 @@ def _compare(
         check_same_model(costs, text_header, header)
     comparison = replace(compared(costs, recorded, header, timed), command=_typed())
     if out:
-        _write_json(out, comparison)
+        write_json(out, comparison)
     if table:
         write_table(table, comparison.cells)
     _show(comparison, costs, timed, as_json)
@@ -508,11 +457,12 @@ def _report(
     Example:
       sweepcap report out
     """
+    from figures.report import finished
     from figures.terminal import say
 
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}: give what sweepcap run left")
-    session = _finish(folder)
+    session = finished(folder)
     _show(session.comparison, session.profile, session.runs, as_json)
     say(f"the report is {folder / 'report.html'}")
 
@@ -545,6 +495,7 @@ def _accuracy(
     from validate.verdict import analysed
 
     if path is not None:
+        from sim.setting import STUDY
         from validate.accuracy import measured
 
         with progress() as advance:
@@ -640,6 +591,7 @@ def _claims(
     from figures.terminal import emit_json, emit_table, progress, say
     from validate.claims import judge
     from validate.evidence import gather
+    from validate.files import write_json
     from validate.parts import PARTS, measure_parts, shortened
     from validate.record import load_prompts, suite
 
@@ -652,7 +604,7 @@ def _claims(
             )
     evidence = gather(out, list(PARTS))
     lines = judge(evidence)
-    _write_json(out / "evidence.json", evidence)
+    write_json(out / "evidence.json", evidence)
     for where in (out / "claims.md", page):
         if where:
             write_page(where, evidence, lines)
@@ -838,20 +790,15 @@ def _simulate(
     ] = "closed",
     profile: Annotated[Path | None, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")] = None,
     texts: Annotated[Path | None, typer.Option("--texts", help="Recorded texts (sweepcap record).")] = None,
-    acceptance: Annotated[
-        str | None,
-        typer.Option("--acceptance", help='Instead of texts: "iid P" or "ge STAY_L STAY_F AGREE_L AGREE_F".'),
-    ] = None,
+    acceptance: Acceptance = None,
     model_spec: ModelSpec = None,
     device: DeviceName = None,
-    weights: Annotated[str, typer.Option("--weights", help="Quantisation of a --model-spec that is a name.")] = "Q8_0",
+    weights: Weights = "Q8_0",
     loop: Loops = None,
     rows: Rows = None,
     tokens: Annotated[int, typer.Option("--tokens", min=1, help="Tokens of a request, with --acceptance.")] = 128,
     prompt: Annotated[int, typer.Option("--prompt", min=1, help="Tokens of a prompt, with --acceptance.")] = 32,
-    extrapolate: Annotated[
-        bool, typer.Option("--extrapolate", help="Also price passes that were not measured.")
-    ] = False,
+    extrapolate: Extrapolate = False,
     policy: Annotated[
         str, typer.Option("--policy", help='R of each pass: "fixed", "shared ROWS", "quiet BUSY", "backoff N REST".')
     ] = "fixed",
@@ -920,6 +867,7 @@ def _simulate(
     from sim.replications import first_history
     from sim.scenario import Scenario
     from sim.served import Targets
+    from sim.setting import STUDY
     from sim.slots import flat, limits, study
     from validate.files import check_writable, write
 
@@ -986,8 +934,7 @@ def _source(texts: Path | None, acceptance: str | None, profile: Path | None, n_
     from sim.trace import load as load_texts
     from validate.compare import check_same_model
 
-    if (texts is None) == (acceptance is None):
-        raise ValueError('say what is decoded: --texts FILE, or --acceptance "iid 0.8"')
+    _one_source(texts, acceptance)
     if acceptance is not None:
         return LawTexts(parse(acceptance), n_prompt, n_tokens)
     assert texts is not None
@@ -995,6 +942,12 @@ def _source(texts: Path | None, acceptance: str | None, profile: Path | None, n_
     if profile is not None:
         check_same_model(load_profile(profile), header)
     return Texts(tuple(recorded))
+
+
+def _one_source(texts: Path | None, acceptance: str | None) -> None:
+    """Raise ValueError unless just one of the two says what is decoded."""
+    if (texts is None) == (acceptance is None):
+        raise ValueError('say what is decoded: --texts FILE, or --acceptance "iid 0.8"')
 
 
 def _widest(cost: PassCost) -> int | None:
@@ -1026,8 +979,9 @@ def _import_cost(
     """
     from costmodel.bench import import_cost as imported
     from costmodel.specs import ModelSpec as Spec
+    from figures import costs
     from figures.terminal import emit_json, say
-    from validate.files import check_writable
+    from validate.files import check_writable, write_json
 
     check_writable(out)
     if model_spec is None:
@@ -1037,11 +991,11 @@ def _import_cost(
     made = imported(file, _pairs(select), spec, force)
     for note in (*made.notes, *made.profile.caveats):
         say(note)
-    _write_json(out, made.profile)
+    write_json(out, made.profile)
     if as_json:
         emit_json(made.profile)
     else:
-        _show_costs(made.profile, out)
+        costs.show(made.profile, out)
 
 
 @imports.command("texts")
@@ -1119,11 +1073,11 @@ def _sweep(
     Example:
       sweepcap sweep --profile profile.json --texts texts.jsonl --rows 2..8 --drafter "ngram n_max=2..4"
     """
-    from figures.meter import meter
-    from figures.sweep import save, show
-    from figures.terminal import check_table, emit_json, say
+    from figures.sweep import show
+    from figures.terminal import check_table, emit_json, progress, say, write_frame
     from sim.grid import GridFile, load
     from sim.grid import grid as all_of
+    from sim.setting import STUDY
     from sim.summary import frame, with_baselines
     from sim.sweep import Work
     from validate.journal import forget
@@ -1144,11 +1098,11 @@ def _sweep(
     )
     for note in (*_origin(header.source), *(caveat for cost in costs for caveat in cost.caveats), *made.left_out):
         say(note)
-    with meter("settings x texts") as advance:
+    with progress("settings x texts") as advance:
         result = swept(work, out, n_workers=workers, scheduler=scheduler, advance=advance, say=say)
     table = frame(result, made.settings, base, profile_names(profiles), by_prompt)
     if out:
-        save(table, out)
+        write_frame(out, table)
         forget(out)
     if as_json:
         emit_json({"baseline": base, "settings": table.to_dicts()})
@@ -1181,8 +1135,7 @@ def _advise(
       sweepcap advise --profile profile.json --texts texts.jsonl --rows 2..8
     """
     from figures.advice import show
-    from figures.meter import meter
-    from figures.terminal import emit_json, say
+    from figures.terminal import emit_json, progress, say
     from sim.advise import DRAFTERS, LOOPS, candidates, cost_draws, covered_rows
     from sim.advise import advise as advised
     from sim.grid import grid, numbers
@@ -1197,7 +1150,7 @@ def _advise(
     settings = candidates(grid(loop or LOOPS, many_rows, drafter or DRAFTERS).settings, many_rows, now)
     for note in (*_origin(header.source), *costs.caveats):
         say(note)
-    with meter("settings x texts") as advance:
+    with progress("settings x texts") as advance:
         work = Work(settings, tuple(recorded), (costs.cost,), replays=header.replays)
         result = swept(work, n_workers=workers, advance=advance, say=say)
     advice = advised(result, now, cost_draws(costs))
@@ -1259,13 +1212,10 @@ def _typed() -> str:
 
 
 def _settings(loops: Sequence[str] | None, rows: Sequence[int] | None) -> tuple[Setting, ...]:
-    """The settings asked for, with the baselines `greedy` and `gated` that speedups need."""
-    from sim.setting import Setting
+    """The settings asked for, those of the study at R = 6 without, and the baselines that speedups need."""
+    from sim.setting import STUDY, settings
 
-    names = dict.fromkeys(("greedy", "gated", *(loops or STUDY)))
-    made = [Setting(name, n) for n in rows or [6] for name in names]
-    # Greedy has one row whatever R is: one setting of it is enough.
-    return tuple(s for i, s in enumerate(made) if s.loop != "greedy" or i == 0)
+    return settings(loops or STUDY, rows or [6])
 
 
 def _penalties(repeat: float, frequency: float, presence: float, last_n: int) -> Penalties:
@@ -1287,19 +1237,9 @@ def _pairs(words: Sequence[str] | None) -> dict[str, str]:
 
 def _profile(path: Path, extrapolate: bool) -> Profile:
     """The profile in a file, which prices what was not measured too, with the caveat of it, if that is asked for."""
-    from dataclasses import replace
+    from costmodel.profile import extrapolating, load
 
-    import msgspec
-
-    from costmodel.profile import load
-
-    costs = load(path)
-    if not extrapolate:
-        return costs
-    rows = ", ".join(map(str, costs.cost.n_rows))
-    caveat = f"rows other than {rows} and other lengths are extrapolated, not measured"
-    cost = replace(costs.cost, extrapolate=True)
-    return msgspec.structs.replace(costs, cost=cost, caveats=(*costs.caveats, caveat))
+    return extrapolating(load(path)) if extrapolate else load(path)
 
 
 def _cost(
@@ -1319,93 +1259,19 @@ def _cost(
     raise ValueError("say what a pass costs: --profile FILE, or --model-spec NAME and --device NAME")
 
 
-def _predict_law(
-    acceptance: str,
-    cost: PassCost,
-    loop: Loops,
-    rows: Rows,
-    tokens: int,
-    past: int,
-    caveats: Sequence[str],
-    table: Path | None,
-    as_json: bool,
-) -> None:
-    from costmodel.acceptance import parse
-    from costmodel.ask import predict as expected
-    from figures.terminal import emit_json, emit_table, write_table
-
-    lines = expected(parse(acceptance), cost, rows or [6], loop or STUDY, tokens, past)
-    if table:
-        write_table(table, lines)
-    if as_json:
-        emit_json({"caveats": caveats, "speedup": "total_time", "acceptance": acceptance, "predictions": lines})
-        return
-    emit_table(
-        f"expected for {tokens} tokens of {acceptance}; speedups are ratios of expected total time",
-        ("loop", "R", "passes", "tok/pass", "seconds", "95 % of texts", "over greedy", "over gated"),
-        [
-            (
-                line.loop, line.n_rows, f"{line.n_passes:.2f}", f"{line.tokens_per_pass:.3f}", f"{line.seconds:.4f}",
-                f"{line.low:.4f}-{line.high:.4f}", _times(line.over_greedy), _times(line.over_gated),
-            )
-            for line in lines
-        ],
-    )  # fmt: skip
-
-
 def _model(model: Path | None) -> Path:
-    from validate.models import check_gguf, default_model
+    from validate.models import chosen_model
 
-    path = model or default_model()
-    check_gguf(path)
-    return path
+    return chosen_model(model)
 
 
 def _threads(n: int | None, pinned: bool = False) -> int:
-    from validate.environment import check_threads, physical_cores, pin
+    from validate.environment import chosen_threads, pin
 
-    n_threads = physical_cores() if n is None else n
-    check_threads(n_threads)
+    n_threads = chosen_threads(n)
     if pinned:  # before llama.cpp is loaded: OpenMP reads its settings once
         pin(n_threads)
     return n_threads
-
-
-def _write_json(path: Path, value: Any) -> None:
-    import msgspec
-
-    from validate.files import write
-
-    write(path, msgspec.json.format(msgspec.json.encode(value), indent=1))
-
-
-def _finish(folder: Path, command: str = "") -> Session:
-    """What a folder holds, put together and written there: profile, comparison, figures and page."""
-    from figures.report import write as write_report
-    from validate.session import load
-
-    session = load(folder, command)
-    if session.header.source != "imported":
-        _write_json(folder / "profile.json", session.profile)
-    _write_json(folder / "comparison.json", session.comparison)
-    write_report(
-        folder,
-        session.comparison,
-        session.profile,
-        session.runs,
-        session.texts,
-        header=session.header,
-        command=session.comparison.command,
-    )
-    return session
-
-
-def _number(value: float | None, form: str, none: str = "-") -> str:
-    return none if value is None else form.format(value)
-
-
-def _times(value: float | None) -> str:
-    return _number(value, "{:.3f}x")
 
 
 def _show(comparison: Comparison, profile: Profile | None, runs: Sequence[Run], as_json: bool) -> None:

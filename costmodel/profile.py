@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,14 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         if len(self.rounds) < 2:
             return self.cost
         return table(self.cost.n_past, self.cost.n_rows, self.rounds, padding=self.cost.padding, rng=rng)
+
+
+def extrapolating(profile: Profile) -> Profile:
+    """The same profile, which prices what was not measured too, with the caveat of it."""
+    rows = ", ".join(map(str, profile.cost.n_rows))
+    caveat = f"rows other than {rows} and other lengths are extrapolated, not measured"
+    cost = replace(profile.cost, extrapolate=True)
+    return msgspec.structs.replace(profile, cost=cost, caveats=(*profile.caveats, caveat))
 
 
 def load(path: Path) -> Profile:

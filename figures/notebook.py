@@ -11,258 +11,28 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import msgspec
-import polars as pl
+from typing import TYPE_CHECKING
 
 from costmodel import ask
 from costmodel import profile as profiles
 from costmodel.acceptance import parse as parse_law
 from costmodel.caps import full_acceptance_speedup, sweep_cap
 from costmodel.passcost import PassCost
-from costmodel.profile import Profile
-from figures.shown import Drawn, Shown
+from figures.results import Compared, Costs, File, Predictions, Replayed, Swept, Texts, Timed
 from sim import trace
 from sim.predict import Prediction, predictions, walk
 from sim.predict import predict as predicted
-from sim.setting import DEFAULT_DRAFTER, Setting
+from sim.setting import DEFAULT_DRAFTER, STUDY, Setting, settings
 from sim.trace import Text
 from validate import runs as run_files
-from validate.comparison import Comparison
-from validate.environment import check_threads, physical_cores
-from validate.files import write
-from validate.runs import Run
+from validate.environment import chosen_threads
+from validate.models import chosen_model
 
 if TYPE_CHECKING:
     from validate.record import Prompt
 
 __all__ = ["calibrate", "caps", "compare", "load", "measure", "predict", "record", "replay", "sweep"]
-
-STUDY = ("greedy", "gated", "fused", "fused-partial", "gated-held", "carry")
-"""The loops of the study: what is compared when no loop is named."""
-
-File: TypeAlias = str | Path
-
-
-@dataclass(frozen=True, repr=False)
-class Texts(Shown):
-    """Recorded greedy texts, and the model that wrote them."""
-
-    header: trace.Header
-    texts: tuple[Text, ...]
-
-    @property
-    def title(self) -> str:
-        """How many, and whose."""
-        return f"{len(self.texts)} texts of {sum(t.n_tokens for t in self.texts)} tokens by {self.header.model or '?'}"
-
-    @cached_property
-    def frame(self) -> pl.DataFrame:
-        """One row a text."""
-        rows = [(_utf8(t.name), t.n_prompt, t.n_tokens, _utf8(t.prompt), list(t.tokens)) for t in self.texts]
-        names = ["prompt", "n_prompt", "n_tokens", "words", "tokens"]
-        return pl.DataFrame(rows, schema=names, orient="row")
-
-    def save(self, path: File) -> None:
-        """Write the file that `--texts` takes."""
-        write(Path(path), trace.dumps(self.header, self.texts))
-
-
-@dataclass(frozen=True, repr=False)
-class Costs(Shown):
-    """What a pass costs, by rows and cached length."""
-
-    profile: Profile
-
-    @property
-    def title(self) -> str:
-        """Of which model, on how many threads, from where."""
-        threads = f" on {self.profile.n_threads} threads" if self.profile.n_threads else ""
-        return f"pass costs of {self.profile.model}{threads}, {self.profile.source}"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What must be said with every number derived from them."""
-        return self.profile.caveats
-
-    @cached_property
-    def frame(self) -> pl.DataFrame:
-        """One row a cached length and row count: seconds with their 95 % interval, and the ratio to one row."""
-        cost = self.profile.cost
-        all_rows, lows, highs = cost.all_rows_seconds, cost.low, cost.high
-        rows = [
-            (
-                *(past, n, all_rows[i][j]),
-                *(lows[i][j] if lows else None, highs[i][j] if highs else None, all_rows[i][j] / all_rows[i][0]),
-            )
-            for i, past in enumerate(cost.n_past)
-            for j, n in enumerate(cost.n_rows)
-        ]
-        names = ["n_past", "n_rows", "seconds", "low", "high", "over_smallest"]
-        return pl.DataFrame(rows, schema=names, orient="row")
-
-    def draw(self, rows: int = 6) -> Drawn:
-        """The pass-cost curve."""
-        from figures import passcost
-        from figures.pictures import typical_past
-
-        return Drawn(passcost.draw(self.profile.cost, rows, typical_past(self.profile.cost)))
-
-    def save(self, path: File) -> None:
-        """Write the file that `--profile` takes."""
-        write(Path(path), msgspec.json.format(msgspec.json.encode(self.profile), indent=1))
-
-
-@dataclass(frozen=True, repr=False)
-class Predictions(Shown):
-    """What each setting takes, in expectation or over texts."""
-
-    lines: tuple[Any, ...]
-    what: str = "predicted"
-
-    @property
-    def title(self) -> str:
-        """What is predicted."""
-        return self.what
-
-    @cached_property
-    def frame(self) -> pl.DataFrame:
-        """One row a prompt and setting, or a setting."""
-        return pl.DataFrame(msgspec.to_builtins(list(self.lines)), infer_schema_length=None)
-
-
-@dataclass(frozen=True, repr=False)
-class Replayed(Shown):
-    """The passes of one setting over one recorded text, priced where pass costs were given."""
-
-    prediction: Prediction
-
-    @property
-    def title(self) -> str:
-        """Setting, text and totals."""
-        p = self.prediction
-        return f"{p.setting} over {p.text}: {p.n_tokens} tokens in {len(p.records)} passes of {p.n_rows} rows"
-
-    @cached_property
-    def frame(self) -> pl.DataFrame:
-        """One row a pass."""
-        return pl.DataFrame(msgspec.to_builtins(self.prediction.records), infer_schema_length=None)
-
-
-@dataclass(frozen=True, repr=False)
-class Swept(Shown):
-    """A table of settings, as swept; sort and filter the frame."""
-
-    table: pl.DataFrame
-    baseline: str
-    caveats: tuple[str, ...] = ()
-
-    @property
-    def frame(self) -> pl.DataFrame:
-        """One row a setting and profile, and a prompt if asked for."""
-        return self.table
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What must be said with every number."""
-        return self.caveats
-
-    @property
-    def title(self) -> str:
-        """How many, and over what their speedups are."""
-        return f"{self.frame.height} lines; speedups over {self.baseline}"
-
-
-@dataclass(frozen=True, repr=False)
-class Timed(Shown):
-    """Timed runs, every pass kept."""
-
-    header: run_files.Header
-    runs: tuple[Run, ...]
-
-    @property
-    def title(self) -> str:
-        """How many, of which model."""
-        return f"{len(self.runs)} runs of {self.header.model} in {len({r.block for r in self.runs})} blocks"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What must be said with every number derived from them."""
-        return self.header.notes
-
-    @cached_property
-    def frame(self) -> pl.DataFrame:
-        """One row a run."""
-        rows = [
-            (r.block, r.place, r.prompt, r.loop, r.rows, r.drafter, len(r.decode), r.n_tokens, r.seconds)
-            for r in self.runs
-        ]
-        names = ["block", "place", "prompt", "loop", "rows", "drafter", "n_passes", "n_tokens", "seconds"]
-        return pl.DataFrame(rows, schema=names, orient="row")
-
-    @cached_property
-    def passes(self) -> pl.DataFrame:
-        """One row a pass."""
-        rows = [
-            {"block": r.block, "prompt": r.prompt, "loop": r.loop, "rows": r.rows, "nth": i, **msgspec.to_builtins(p)}
-            for r in self.runs
-            for i, p in enumerate(r.passes)
-        ]
-        return pl.DataFrame(rows, infer_schema_length=None)
-
-
-@dataclass(frozen=True, repr=False)
-class Compared(Shown):
-    """Predicted and measured speedups, with what they rest on."""
-
-    comparison: Comparison
-    costs: Costs | None
-    timed: Timed
-    texts: Texts | None = None
-
-    @property
-    def title(self) -> str:
-        """The answer."""
-        from figures.report import answered
-
-        words = answered(self.comparison, self.costs.profile if self.costs else None, self.timed.runs)
-        return f"{words.headline}. {words.sentence} {words.trust}"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The warnings."""
-        return self.comparison.warnings
-
-    @cached_property
-    def frame(self) -> pl.DataFrame:
-        """One row a cell: a loop against a baseline on a prompt."""
-        rows = msgspec.to_builtins(self.comparison.cells)
-        frame = pl.DataFrame([{k: v for k, v in r.items() if k != "parity"} for r in rows], infer_schema_length=None)
-        verdicts = pl.Series("parity", [cell.parity.verdict for cell in self.comparison.cells], dtype=pl.String)
-        return frame.with_columns(verdicts)
-
-    @cached_property
-    def overall(self) -> pl.DataFrame:
-        """One row a setting and baseline over all prompts, by each of the three speedups."""
-        return pl.DataFrame(msgspec.to_builtins(self.comparison.overall), infer_schema_length=None)
-
-    def draw(self, baseline: str = "greedy") -> Drawn:
-        """What each loop gains on each prompt."""
-        from figures import speedup
-
-        return Drawn(speedup.draw(self.comparison.cells, baseline))
-
-    def report(self, folder: File) -> Path:
-        """Write the page and its figures into a folder; the page's path."""
-        from figures.report import write as write_report
-
-        costs, texts = self.costs.profile if self.costs else None, self.texts.texts if self.texts else ()
-        header, runs = self.timed.header, self.timed.runs
-        return write_report(Path(folder), self.comparison, costs, runs, texts, header=header)
 
 
 def record(
@@ -279,7 +49,7 @@ def record(
     """
     from validate.record import record_texts
 
-    header, texts = record_texts(_model(model), _prompts(prompts), tokens, _threads(threads), context)
+    header, texts = record_texts(_model(model), _prompts(prompts), tokens, chosen_threads(threads), context)
     return Texts(header, tuple(texts))
 
 
@@ -296,7 +66,7 @@ def calibrate(
     from validate.calibrate import calibrate as calibrated
 
     given = list(texts.texts) if texts else []
-    made = calibrated(_model(model), given, _threads(threads), context=context, max_rows=rows, n_rounds=rounds)
+    made = calibrated(_model(model), given, chosen_threads(threads), context=context, max_rows=rows, n_rounds=rounds)
     return Costs(made)
 
 
@@ -321,7 +91,7 @@ def predict(
         from validate.compare import check_same_model
 
         check_same_model(costs.profile, texts.header)
-    made = predictions(texts.texts, settings(loops, rows, drafter), cost, replays=texts.header.replays)
+    made = predictions(texts.texts, settings(loops, _many(rows), drafter), cost, replays=texts.header.replays)
     return Predictions(tuple(made))
 
 
@@ -391,10 +161,18 @@ def measure(
     from validate.agenda import Plan
     from validate.measure import measure as timed
 
-    plan = Plan(settings(loops, rows, drafter), max(t.n_tokens for t in texts.texts), blocks)
+    plan = Plan(settings(loops, _many(rows), drafter), max(t.n_tokens for t in texts.texts), blocks)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(out) if out else Path(folder) / "runs.jsonl"
-        timed(_model(model), file, texts.header, list(texts.texts), plan, _threads(threads), say=warnings.warn)
+        timed(
+            _model(model),
+            file,
+            texts.header,
+            list(texts.texts),
+            plan,
+            chosen_threads(threads),
+            say=warnings.warn,
+        )
         header, runs = run_files.load(file)
     return Timed(header, tuple(runs))
 
@@ -465,23 +243,6 @@ def load(path: File) -> Texts | Costs | Timed | Compared:
     return Costs(profiles.load(path))
 
 
-def settings(loops: Sequence[str], rows: int | Sequence[int], drafter: str = DEFAULT_DRAFTER) -> tuple[Setting, ...]:
-    """The settings asked for, with the baselines `greedy` and `gated` that speedups need.
-
-    >>> [str(s) for s in settings(["carry"], [6, 8])]
-    ['greedy R=6', 'gated R=6', 'carry R=6', 'gated R=8', 'carry R=8']
-    """
-    names = dict.fromkeys(("greedy", "gated", *loops))
-    made = [Setting(name, n, drafter) for n in _many(rows) for name in names]
-    # Greedy has one row whatever R is: one setting of it is enough.
-    return tuple(s for i, s in enumerate(made) if s.loop != "greedy" or i == 0)
-
-
-def _utf8(text: str) -> str:
-    """The text without halves of surrogate pairs, which no frame can hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def _many(rows: int | Sequence[int]) -> Sequence[int]:
     return [rows] if isinstance(rows, int) else rows
 
@@ -497,15 +258,5 @@ def _prompts(prompts: File | Mapping[str, str] | Sequence[str]) -> list[Prompt]:
     return [Prompt(name=name, prompt=text) for name, text in named.items()]
 
 
-def _model(model: File | None) -> Path:
-    from validate.models import check_gguf, default_model
-
-    path = Path(model) if model else default_model()
-    check_gguf(path)
-    return path
-
-
-def _threads(threads: int | None) -> int:
-    n_threads = physical_cores() if threads is None else threads
-    check_threads(n_threads)
-    return n_threads
+def _model(given: File | None) -> Path:
+    return chosen_model(Path(given) if given else None)

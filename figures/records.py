@@ -29,7 +29,7 @@ from sim.trace import load as load_texts
 from validate.comparison import Cell
 from validate.driftfit import fit_drift
 from validate.evidence import Part, gather, part_of
-from validate.files import write
+from validate.files import document, write
 from validate.parts import PARTS
 from validate.runs import Run
 from validate.session import load as load_session
@@ -137,13 +137,7 @@ def _counted(seen: Sequence[Seen]) -> tuple[tuple[int, int, float], ...]:
 
 def load(path: Path = FOLDER / "run.json") -> Records:
     """The records in a file; ValueError naming the file when it is none."""
-    try:
-        records = msgspec.json.decode(path.read_bytes(), type=Records)
-    except (OSError, msgspec.MsgspecError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read as records of figures: {error}; take them again") from error
-    if (records.format, records.version) != (FORMAT, VERSION):
-        raise ValueError(f"{path}: {records.format} {records.version} is not {FORMAT} {VERSION}; take them again")
-    return records
+    return document(path, Records, (FORMAT, VERSION), "records of figures", "take them again")
 
 
 class Slots(msgspec.Struct, frozen=True):

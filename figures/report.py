@@ -27,7 +27,10 @@ from sim.loops import LOOPS
 from sim.trace import Text
 from validate.comparison import Cell, Comparison, Parity
 from validate.files import write as write_whole
+from validate.files import write_json
 from validate.runs import Header, Run
+from validate.session import Session
+from validate.session import load as load_session
 
 WIDTH = 300
 OTHER_WORDS = {"replay": "A loop on memory that cannot be cut back: a partly wrong pass is undone and fed again."}
@@ -81,6 +84,22 @@ def write(
     page = _page(drawn, svgs, comparison, profile, runs, texts, header, command)
     write_whole(path, page.encode("utf-8", "replace"))
     return path
+
+
+def finished(folder: Path, command: str = "") -> Session:
+    """What a run's folder holds, put together and written there: profile, comparison, figures and page.
+
+    Raises ValueError as `validate.session.load` does.
+    """
+    session = load_session(folder, command)
+    if session.header.source != "imported":
+        write_json(folder / "profile.json", session.profile)
+    write_json(folder / "comparison.json", session.comparison)
+    write(
+        folder, session.comparison, session.profile, session.runs, session.texts,
+        header=session.header, command=session.comparison.command,
+    )  # fmt: skip
+    return session
 
 
 def answered(comparison: Comparison, profile: Profile | None = None, runs: Sequence[Run] = ()) -> Answer:

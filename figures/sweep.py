@@ -1,14 +1,13 @@
-"""A sweep's table -> a file, and its best settings -> the screen."""
+"""A sweep's table -> the screen: its best settings."""
 
 from __future__ import annotations
 
-from io import BytesIO
 from pathlib import Path
 
 import polars as pl
 
-from figures.terminal import TABLES, emit_table
-from validate.files import write
+from figures.terminal import emit_table
+from figures.text import number
 
 SHOWN = 20
 
@@ -39,28 +38,17 @@ def show(table: pl.DataFrame, baseline: str, out: Path | None) -> None:
                     row["rows"],
                     row["drafter"] or "-",
                     row["n_passes"],
-                    _number(row["tokens_per_pass"], "{:.2f}"),
-                    _number(row["acceptance"], "{:.0%}", "no drafts"),
+                    number(row["tokens_per_pass"], "{:.2f}"),
+                    number(row["acceptance"], "{:.0%}", "no drafts"),
                     f"{row['seconds']:.3f}",
-                    _number(row["total_time"], "{:.3f}x"),
+                    number(row["total_time"], "{:.3f}x"),
                     _interval(row["total_time_low"], row["total_time_high"]),
-                    _number(row["oracle"], "{:.3f}x"),
-                    _number(row["perfect"], "{:.3f}x"),
+                    number(row["oracle"], "{:.3f}x"),
+                    number(row["perfect"], "{:.3f}x"),
                 )
                 for row in best.iter_rows(named=True)
             ],
         )
-
-
-def save(table: pl.DataFrame, out: Path) -> None:
-    """The whole table, as a file of the kind that its ending tells, or nothing."""
-    buffer = BytesIO()
-    getattr(table, TABLES[out.suffix])(buffer)
-    write(out, buffer.getvalue())
-
-
-def _number(value: float | None, form: str, none: str = "-") -> str:
-    return none if value is None else form.format(value)
 
 
 def _interval(low: float | None, high: float | None) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -113,6 +113,11 @@ def write_table(path: Path, rows: Sequence[Any]) -> None:
             pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in frame.columns if _is_list(frame, name)
         ]
         frame = frame.with_columns(lists)
+    write_frame(path, frame)
+
+
+def write_frame(path: Path, frame: pl.DataFrame) -> None:
+    """A frame as a file of the kind that its ending tells, or nothing."""
     buffer = BytesIO()
     getattr(frame, TABLES[path.suffix])(buffer)
     write(path, buffer.getvalue())
@@ -123,14 +128,32 @@ def _is_list(frame: pl.DataFrame, name: str) -> bool:
     return str(frame.schema[name]).startswith("List")
 
 
+class _Rate(ProgressColumn):
+    """Units done, of how many, and how many a second."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
+    def render(self, task: Task) -> Text:
+        """The mean of the last while."""
+        speed = task.finished_speed or task.speed
+        rate = "" if speed is None else f", {speed:,.0f} {self._unit}/s"
+        return Text(f"{task.completed:,.0f} of {task.total or 0:,.0f}{rate}")
+
+
 @contextmanager
-def progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on standard error: what is being done, how long is left; sentences where it is no terminal."""
+def progress(unit: str = "") -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on standard error: what is being done, how long is left; sentences where it is no terminal.
+
+    With a `unit`, of which there are many, also how many are done and how fast; a sentence is then for a tenth of them.
+    """
     screen = console(stderr=True)
-    told: list[str] = []
+    told: list[str | int] = []
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
+        *([_Rate(unit)] if unit else []),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -142,8 +165,10 @@ def progress() -> Iterator[Callable[[str, int, int], None]]:
 
         def advance(what: str, done: int, total: int) -> None:
             bar.update(task, description=plain(what), completed=done, total=total)
-            if not screen.is_terminal and (what not in told or shell.verbosity > 1):
-                told.append(what)
-                say(f"{plain(what)} ({done} of {total})")
+            step = 10 * done // max(total, 1) if unit else what
+            if not screen.is_terminal and (step not in told or shell.verbosity > 1):
+                told.append(step)
+                counted = f": {done:,} of {total:,} {unit}" if unit else f" ({done} of {total})"
+                say(f"{plain(what)}{counted}")
 
         yield advance

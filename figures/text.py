@@ -21,6 +21,15 @@ MAX_MARKS = 2
 """Combining marks on one letter; scripts rarely need more, and stacks of hundreds climb over other lines."""
 
 
+def number(value: float | None, form: str, none: str = "-") -> str:
+    """A number as `form` writes it, and `none` where there is none.
+
+    >>> number(1.5, "{:.2f}x"), number(None, "{:.2f}x")
+    ('1.50x', '-')
+    """
+    return none if value is None else form.format(value)
+
+
 def plain(value: object, width: int = 200) -> str:
     """The text of a value, on one line of at most `width` characters, every character visible.
 

@@ -18,7 +18,7 @@ from costmodel.passcost import PassCost
 from costmodel.profile import Profile
 from sim.setting import Setting
 from sim.summary import GREEDY, draws
-from sim.sweep import Result, Work, sweep
+from sim.sweep import Result, Work, sweep, together
 from sim.systems import SYSTEMS
 
 Floats = NDArray[np.float64]
@@ -118,8 +118,7 @@ def candidates(settings: Sequence[Setting], n_rows: Sequence[int], today: Settin
         drafters = dict.fromkeys(s.drafter for s in every if s.loop != "greedy")
         every |= dict.fromkeys([today, *(replace(today, rows=r) for r in n_rows)])
         every |= dict.fromkeys(replace(today, drafter=drafter) for drafter in drafters)
-    order = {drafter: i for i, drafter in enumerate(dict.fromkeys(s.drafter for s in every))}
-    return tuple(sorted(every, key=lambda s: order[s.drafter]))
+    return together(every)
 
 
 def advise(result: Result, today: Setting | None = None, costs: Sequence[PassCost] = ()) -> Advice:

@@ -8,6 +8,7 @@ A drafter is written as on the command line: its name, and what differs from its
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -19,6 +20,9 @@ from sim.machine import Loop
 DEFAULT_DRAFTER = "ngram"
 IMPURE = frozenset({"ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"})
 """Drafters that learn from what became of their drafts, or from when they were asked: each loop has its own drafts."""
+
+STUDY = ("greedy", "gated", "fused", "fused-partial", "gated-held", "carry")
+"""The loops of the study: what is compared when no loop is named."""
 
 Value: TypeAlias = int | float | str
 
@@ -74,6 +78,18 @@ class Setting:
     def __str__(self) -> str:
         drafter = "" if self.drafter == DEFAULT_DRAFTER else f" {self.drafter}"
         return f"{self.loop} R={self.rows}{drafter}"
+
+
+def settings(loops: Sequence[str], rows: Sequence[int], drafter: str = DEFAULT_DRAFTER) -> tuple[Setting, ...]:
+    """The settings asked for, with the baselines `greedy` and `gated` that speedups need.
+
+    >>> [str(s) for s in settings(["carry"], [6, 8])]
+    ['greedy R=6', 'gated R=6', 'carry R=6', 'gated R=8', 'carry R=8']
+    """
+    names = dict.fromkeys(("greedy", "gated", *loops))
+    made = [Setting(name, n, drafter) for n in rows for name in names]
+    # Greedy has one row whatever R is: one setting of it is enough.
+    return tuple(s for i, s in enumerate(made) if s.loop != "greedy" or i == 0)
 
 
 def parse_drafter(words: str) -> tuple[str, dict[str, Value]]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sim.loops import LOOPS
 from sim.setting import Setting
-from sim.sweep import Result
+from sim.sweep import Result, together
 
 Floats = NDArray[np.float64]
 
@@ -45,9 +45,7 @@ def baseline_of(setting: Setting, baseline: str) -> Setting:
 
 def with_baselines(settings: Sequence[Setting], baseline: str) -> tuple[Setting, ...]:
     """The settings and what they are compared with, each once, those of one drafter together."""
-    every = dict.fromkeys([*settings, *(baseline_of(setting, baseline) for setting in settings)])
-    order = {drafter: i for i, drafter in enumerate(dict.fromkeys(s.drafter for s in every))}
-    return tuple(sorted(every, key=lambda s: order[s.drafter]))
+    return together([*settings, *(baseline_of(setting, baseline) for setting in settings)])
 
 
 def draws(n_texts: int, n_draws: int = N_DRAWS, seed: int = 0) -> NDArray[np.int64]:

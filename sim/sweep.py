@@ -92,6 +92,13 @@ class Result:
     perfect: NDArray[np.float64]
 
 
+def together(settings: Iterable[Setting]) -> tuple[Setting, ...]:
+    """The settings, each once, those of one drafter together in the order of its first: it is asked once for them."""
+    every = dict.fromkeys(settings)
+    order = {drafter: i for i, drafter in enumerate(dict.fromkeys(s.drafter for s in every))}
+    return tuple(sorted(every, key=lambda s: order[s.drafter]))
+
+
 def tasks(work: Work) -> list[Task]:
     """The whole of the work, in pieces that depend on it alone and never part the settings of a pure drafter."""
     made: list[Task] = []

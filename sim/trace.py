@@ -10,12 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from sim.penalties import NONE, Penalties
 
 FORMAT, VERSION = "sweepcap-texts", 1
+
+
+class Versioned(Protocol):
+    """What says which format it is in."""
+
+    @property
+    def format(self) -> str: ...
+
+    @property
+    def version(self) -> int: ...
+
+
+Head = TypeVar("Head", bound=Versioned)
+Line = TypeVar("Line")
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +98,34 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
 
 
+def headed(
+    path: Path, head: type[Head], line: type[Line], version: tuple[str, int], what: str
+) -> tuple[Head, list[Line]]:
+    """The header of a file of JSON lines, and its other lines.
+
+    Raises ValueError, naming the line, where it is not `what`, and where the header is of another format or version.
+    """
+    header, found = None, list[Line]()
+    for number, words in lines(path):
+        try:
+            if header is None:
+                header = msgspec.json.decode(words, type=head)
+                check_version(header, version)
+            else:
+                found.append(msgspec.json.decode(words, type=line))
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise ValueError(f"{path}, line {number}: not {what}: {error}; measure again") from error
+    if header is None:
+        raise ValueError(f"{path} is empty; measure again")
+    return header, found
+
+
+def check_version(given: Versioned, ours: tuple[str, int]) -> None:
+    """Raise ValueError when something is of another format or version than this program reads."""
+    if (given.format, given.version) != ours:
+        raise ValueError(f"format {given.format} version {given.version} is not {ours[0]} {ours[1]}")
+
+
 def load(path: Path) -> tuple[Header, list[Text]]:
     """Header and texts of a file; ValueError naming the line that is broken."""
     header, texts = Header(source="given"), list[Text]()
@@ -90,8 +133,7 @@ def load(path: Path) -> tuple[Header, list[Text]]:
         try:
             if not texts and '"format"' in line and "format" in msgspec.json.decode(line):
                 header = msgspec.json.decode(line, type=Header)
-                if (header.format, header.version) != (FORMAT, VERSION):
-                    raise ValueError(f"format {header.format} version {header.version} is not {FORMAT} {VERSION}")
+                check_version(header, (FORMAT, VERSION))
             else:
                 texts.append(msgspec.json.decode(line, type=Text))
         except (msgspec.MsgspecError, ValueError) as error:

@@ -79,7 +79,8 @@ class Mutant:
 def drafter_tests() -> dict[str, list[str]]:
     """The drafters' modules and tests."""
     modules = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("sim/drafters/*.py"))
-    return {module: ["tests/test_drafters.py", module] for module in modules if not module.endswith("__init__.py")}
+    tests = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/test_drafters*.py"))
+    return {module: [*tests, module] for module in modules if not module.endswith("__init__.py")}
 
 
 def changed(code: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ import pytest
 import sweepcap
 from costmodel.passcost import Flat
 from figures import notebook
-from figures.notebook import Compared, Costs, Texts, Timed
+from figures.results import Compared, Costs, Texts, Timed
 from figures.shown import Shown
 from sim.trace import Header
 from tests import small_run

@@ -19,7 +19,7 @@ import msgspec
 from sim.trace import Header, Text
 from validate.budget import CANDIDATES, GIVEN, SCATTER, VARIANTS, Design, block_seconds, choose
 from validate.calibrate import calibrate
-from validate.files import write
+from validate.files import write_json
 from validate.measure import measure
 from validate.models import requantised
 from validate.progress import Advance, Say, quiet
@@ -130,7 +130,7 @@ def _design(
         for c in {c.rows: c for c in candidates}.values()
     }
     design = choose([msgspec.structs.replace(c, seconds=seconds[c.rows]) for c in candidates], end - monotonic(), done)
-    write(file, msgspec.json.format(msgspec.json.encode(design), indent=1))
+    write_json(file, design)
     return design
 
 

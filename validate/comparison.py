@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from costmodel.drift import Drift
+from validate.files import document
 
 FORMAT, VERSION = "sweepcap-comparison", 1
 
@@ -174,10 +175,4 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(path: Path) -> Comparison:
     """The comparison in a file; ValueError naming the file when it is none."""
-    try:
-        comparison = msgspec.json.decode(path.read_bytes(), type=Comparison)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise ValueError(f"{path} cannot be read as a comparison: {error}; run sweepcap compare again") from error
-    if (comparison.format, comparison.version) != (FORMAT, VERSION):
-        raise ValueError(f"{path}: {comparison.format} {comparison.version} is not {FORMAT} {VERSION}; compare again")
-    return comparison
+    return document(path, Comparison, (FORMAT, VERSION), "a comparison", "run sweepcap compare again")

@@ -65,6 +65,13 @@ def check_threads(n_threads: int) -> None:
         raise ValueError(f"--threads {n_threads} must be between 1 and the {cpus} cores this process may use")
 
 
+def chosen_threads(n_threads: int | None) -> int:
+    """The threads asked for, or one for each physical core; ValueError when so many cannot run at once."""
+    chosen = physical_cores() if n_threads is None else n_threads
+    check_threads(chosen)
+    return chosen
+
+
 def pin(n_threads: int) -> None:
     """Keep this process on `n_threads` cores, hyper-threads left out, and each of its threads on one of them.
 
@@ -132,3 +139,14 @@ def must_agree(what: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     for key in ours.keys() & theirs.keys():
         if ours[key] != theirs[key]:
             raise ValueError(f"{what}: {key} is {theirs[key]!r} there and {ours[key]!r} here")
+
+
+def must_go_on(file: Path, *facts: tuple[str, dict[str, Any], dict[str, Any]]) -> None:
+    """Raise ValueError, naming the file, unless its runs are of the setting that is to be gone on with."""
+    try:
+        for what, ours, theirs in facts:
+            must_agree(what, ours, theirs)
+    except ValueError as error:
+        raise ValueError(
+            f"{file} holds runs of another setting ({error}): choose another --out, or remove that file"
+        ) from error

@@ -32,7 +32,7 @@ from validate.calibrate import load_rounds
 from validate.compare import own_text
 from validate.design import interval
 from validate.driftfit import fit_drift
-from validate.files import cut_half_line
+from validate.files import cut_half_line, document
 from validate.runs import Run
 from validate.runs import load as load_runs
 from validate.session import profile_of
@@ -151,13 +151,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(path: Path) -> Evidence:
     """The evidence in a file; ValueError naming the file when it is none."""
-    try:
-        evidence = msgspec.json.decode(path.read_bytes(), type=Evidence)
-    except (OSError, msgspec.MsgspecError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read as evidence: {error}; run sweepcap claims again") from error
-    if (evidence.format, evidence.version) != (FORMAT, VERSION):
-        raise ValueError(f"{path}: {evidence.format} {evidence.version} is not {FORMAT} {VERSION}; run claims again")
-    return evidence
+    return document(path, Evidence, (FORMAT, VERSION), "evidence", "run sweepcap claims again")
 
 
 def gather(folder: Path, names: Sequence[str]) -> Evidence:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import msgspec
+
+from sim.trace import Versioned, check_version
+
+Document = TypeVar("Document", bound=Versioned)
 
 
 def check_writable(path: Path) -> None:
@@ -19,13 +28,14 @@ def check_writable(path: Path) -> None:
         raise ValueError(f"{path} is a folder: name a file for --out")
 
 
-def write(path: Path, data: bytes) -> None:
-    """Write a file beside its place and move it there, so that no half file is ever seen."""
+@contextmanager
+def writing(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside its place, moved there when all is written, so that no half file is ever seen; or nothing."""
     check_writable(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o644)
@@ -33,6 +43,27 @@ def write(path: Path, data: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a whole file, or nothing."""
+    with writing(path) as file:
+        file.write(data)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as a JSON document that people can read, too."""
+    write(path, msgspec.json.format(msgspec.json.encode(value), indent=1))
+
+
+def document(path: Path, kind: type[Document], version: tuple[str, int], what: str, cure: str) -> Document:
+    """The JSON document in a file; ValueError naming the file, and the cure, when it is not `what` of this version."""
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=kind)
+        check_version(found, version)
+    except (OSError, msgspec.MsgspecError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read as {what}: {error}; {cure}") from error
+    return found
 
 
 def append(path: Path, line: bytes) -> None:

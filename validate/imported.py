@@ -11,18 +11,16 @@ greedily by this model: what is predicted from it holds for texts like it.
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from sim.trace import Header, Text, lines
-from validate.files import check_writable
+from validate.files import writing
 from validate.logs import Logged, end_of_turn, made_text, of_chat, of_ids
 from validate.models import model_hash
 from validate.progress import Advance, quiet
@@ -96,7 +94,7 @@ def import_texts(
             raise ValueError(f"{path}, line {number}: {error} (--skip-broken leaves such lines out)") from error
         counts["skipped"] += 1
 
-    with _vocabulary(model if kind != "ids" else None) as vocabulary, _written(out) as file:
+    with _vocabulary(model if kind != "ids" else None) as vocabulary, writing(out) as file:
         header = Header(source=SOURCE)
         if vocabulary is not None and model is not None:
             header = Header(model=model.name, model_hash=model_hash(model), n_vocab=vocabulary.n_vocab, source=SOURCE)
@@ -182,18 +180,3 @@ def _vocabulary(path: Path | None) -> Iterator[Model | None]:
     check_gguf(path)
     with Model(path) as model:
         yield model
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes its place when all is written, and leaves nothing when that fails."""
-    check_writable(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -28,9 +28,9 @@ from validate.files import append, check_writable, cut_half_line, write
 from validate.knots import Grid, Knot, Strewn, calibration_round, knots
 from validate.lanes import timed_block, warm_up
 from validate.llama import LlamaEngine, Model, build, opened, padded
-from validate.models import model_hash
 from validate.parity import margin_noise, triage
 from validate.progress import Advance, Say, quiet
+from validate.record import check_recorded_with
 from validate.runs import Header, Run
 from validate.runs import load as load_runs
 
@@ -119,8 +119,7 @@ def measure(
             check_writable(file)
             cut_half_line(file)
     with opened(path, n_threads, n_gpu_layers=n_gpu_layers) as model, ExitStack() as stack:
-        if header.model_hash and model_hash(path) != header.model_hash:
-            raise ValueError(f"the texts were not recorded with {path.name}: record them with this model")
+        check_recorded_with(path, header)
         check_vocabulary(model, header, texts)
         bench = Bench(
             stack, model, texts, plan, n_threads,
@@ -176,14 +175,12 @@ def _go_on(runs_file: Path, header: TextsHeader, texts: Sequence[Text], plan: Pl
     facts = plan.facts(header, texts)
     if runs_file.exists() and runs_file.stat().st_size:
         there, runs = load_runs(runs_file)
-        try:
-            environment.must_agree("plan", facts, there.plan)
-            environment.must_agree("texts", {"penalties": str(header.penalties)}, {"penalties": str(there.penalties)})
-            environment.must_agree("run", {"n_threads": engine.n_threads}, {"n_threads": there.n_threads})
-        except ValueError as error:
-            raise ValueError(
-                f"{runs_file} holds runs of another setting ({error}): choose another --out, or remove that file"
-            ) from error
+        environment.must_go_on(
+            runs_file,
+            ("plan", facts, there.plan),
+            ("texts", {"penalties": str(header.penalties)}, {"penalties": str(there.penalties)}),
+            ("run", {"n_threads": engine.n_threads}, {"n_threads": there.n_threads}),
+        )
         seen = Counter((run.block, run.prompt) for run in runs)
         whole = [run for run in runs if seen[run.block, run.prompt] == len(plan.lanes)]
         if len(whole) < len(runs) or there.n_blocks < plan.n_blocks:

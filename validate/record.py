@@ -127,6 +127,12 @@ def record_texts(
     return header, texts
 
 
+def check_recorded_with(path: Path, header: Header) -> None:
+    """Raise ValueError when texts were recorded with another model than the one in a file."""
+    if header.model_hash and model_hash(path) != header.model_hash:
+        raise ValueError(f"the texts were not recorded with {path.name}: record them with this model")
+
+
 def check_same_penalties(ours: Penalties, theirs: Penalties, what: str) -> None:
     """Raise ValueError when texts or runs were made with other penalties than asked for."""
     if ours != theirs:

@@ -14,7 +14,7 @@ import msgspec
 from sim.penalties import NONE, Penalties
 from sim.run import Record
 from sim.setting import DEFAULT_DRAFTER, Setting
-from sim.trace import lines
+from sim.trace import headed
 from validate.comparison import Parity
 from validate.watch import Seen
 
@@ -113,20 +113,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(path: Path) -> tuple[Header, list[Run]]:
     """Header and runs of a file; ValueError naming the line that is broken."""
-    header, runs = None, []
-    for number, line in lines(path):
-        try:
-            if header is None:
-                header = msgspec.json.decode(line, type=Header)
-                if (header.format, header.version) != (FORMAT, VERSION):
-                    raise ValueError(f"format {header.format} version {header.version} is not {FORMAT} {VERSION}")
-            else:
-                runs.append(msgspec.json.decode(line, type=Run))
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise ValueError(f"{path}, line {number}: not a timed run: {error}; measure again") from error
-    if header is None:
-        raise ValueError(f"{path} is empty; measure again")
-    return header, runs
+    return headed(path, Header, Run, (FORMAT, VERSION), "a timed run")
 
 
 def dumps(header: Header, runs: Iterable[Run]) -> bytes:

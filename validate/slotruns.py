@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from costmodel.rounds import Round
-from sim.trace import lines
+from sim.trace import headed
 from validate.comparison import Parity
 from validate.knots import Grid
 from validate.runs import Header
@@ -104,17 +104,4 @@ class SlotBlock(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(path: Path) -> tuple[Header, list[SlotBlock]]:
     """Header and blocks of a file; ValueError naming the line that is broken."""
-    header, blocks = None, []
-    for number, line in lines(path):
-        try:
-            if header is None:
-                header = msgspec.json.decode(line, type=Header)
-                if (header.format, header.version) != (FORMAT, VERSION):
-                    raise ValueError(f"format {header.format} version {header.version} is not {FORMAT} {VERSION}")
-            else:
-                blocks.append(msgspec.json.decode(line, type=SlotBlock))
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise ValueError(f"{path}, line {number}: not a timed run of slots: {error}; measure again") from error
-    if header is None:
-        raise ValueError(f"{path} is empty; measure again")
-    return header, blocks
+    return headed(path, Header, SlotBlock, (FORMAT, VERSION), "a timed run of slots")

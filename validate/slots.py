@@ -32,9 +32,9 @@ from validate.design import block_order, next_turn
 from validate.files import append, check_writable, cut_half_line, write
 from validate.knots import Grid, Strewn, calibration_round
 from validate.llama import LlamaEngine, Model, SlotsEngine, Snapshot, build, opened, padded
-from validate.models import model_hash
 from validate.parity import first_difference, margin_noise, triage
 from validate.progress import Advance, Say, quiet
+from validate.record import check_recorded_with
 from validate.runs import Header
 from validate.slotruns import FORMAT, VERSION, Served, SlotBlock, SlotRun
 from validate.slotruns import load as load_blocks
@@ -276,8 +276,7 @@ def measure_slots(
         plan.served(texts, workload, 1)
     begin = monotonic()
     with opened(path, n_threads) as model, ExitStack() as stack:
-        if header.model_hash and model_hash(path) != header.model_hash:
-            raise ValueError(f"the texts were not recorded with {path.name}: record them with this model")
+        check_recorded_with(path, header)
         longest = padded(max(len(text.tokens) for text in texts) + plan.most_rows)
         judge = stack.enter_context(LlamaEngine(model, n_ctx=longest, n_threads=n_threads))
         watcher = watch.Watch()
@@ -337,13 +336,11 @@ def _go_on(
     facts = plan.facts(header, texts)
     if file.exists() and file.stat().st_size:
         there, blocks = load_blocks(file)
-        try:
-            environment.must_agree("plan", facts, there.plan)
-            environment.must_agree("run", {"n_threads": engine.n_threads}, {"n_threads": there.n_threads})
-        except ValueError as error:
-            raise ValueError(
-                f"{file} holds runs of another setting ({error}): choose another --out, or remove that file"
-            ) from error
+        environment.must_go_on(
+            file,
+            ("plan", facts, there.plan),
+            ("run", {"n_threads": engine.n_threads}, {"n_threads": there.n_threads}),
+        )
         return there.noise, {(block.block, block.n_slots) for block in blocks}
     most = plan.most_rows
     head = Header(
