@@ -1,8 +1,9 @@
 """What one call of a drafter costs behind 32,768 tokens of history, and what it remembers of each token.
 
-Every call finds one new token, as in a loop whose drafts are never right: the dearest case per token. Run it
-with `python benchmarks/drafters.py`; it prints microseconds per call (mean over the calls, the best of three
-rounds) for four kinds of text, and bytes of memory per token of history.
+Every call finds one new token, as in a loop whose drafts are never right: the dearest case per token. The
+garbage collector is off meanwhile, as in `timeit`. Run it with `python -m benchmarks.drafters`; it prints
+microseconds per call (mean over the calls, the best of three rounds) for four kinds of text, and bytes of memory
+per token of history.
 """
 
 from __future__ import annotations
@@ -59,10 +60,12 @@ def microseconds_per_call(name: str, text: Tokens) -> float:
         propose(text[:N_HISTORY])
         heads = [text[: N_HISTORY + i] for i in range(1, N_CALLS + 1)]
         gc.collect()
+        gc.disable()
         start = time.process_time()
         for head in heads:
             propose(head)
         best = min(best, (time.process_time() - start) / N_CALLS * 1e6)
+        gc.enable()
     return best
 
 

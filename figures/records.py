@@ -1,7 +1,7 @@
 """The small records that all figures can be drawn again from, and how they are taken from a run's folder.
 
-python -m figures.records RUN_FOLDER                 figures/records/run.json
-python -m figures.records RUN_FOLDER CLAIMS_FOLDER   and figures/records/claims.json
+python -m figures.records RUN_FOLDER                                            figures/records/run.json
+python -m figures.records RUN_FOLDER --claims CLAIMS_FOLDER --slots SLOTS_FOLDER   and claims.json, slots.json
 """
 
 from __future__ import annotations

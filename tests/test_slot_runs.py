@@ -88,6 +88,8 @@ def test_runs_are_kept_and_gone_on_with(tiny: Path, tmp_path: Path, recorded: tu
 def _check_block(block: SlotBlock, texts: dict[str, Text]) -> None:
     assert len(block.runs) == 6
     assert len(block.rounds) == (3 if block.n_slots == 1 else 1)
+    # Another slot's row, or one token more, would change leads by whole logits.
+    assert 0 < block.noise < (1e-3 if block.n_slots == 1 else 0.1)
     assert len(block.rounds[0].same) == 2
     assert len(block.rounds[0].same[0]) == len(block.visit.n_rows)
     for run in block.runs:

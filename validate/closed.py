@@ -89,6 +89,10 @@ class SlotLane:
         """How much of the run is done."""
         return self.n_tokens / self.goal
 
+    def known(self) -> list[tuple[int, ...]]:
+        """The text of each slot as far as it is known."""
+        return [tuple(request.state.tokens) for request in self._slots]
+
     def turn(self) -> bool:
         """Run the next pass; False when all is done."""
         if self.n_tokens >= self.goal:

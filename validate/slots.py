@@ -20,7 +20,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from sim.machine import Pass
 from sim.setting import Setting
@@ -41,10 +40,11 @@ from validate.slotruns import load as load_blocks
 
 WORKLOADS = {"locked": ("locked repetition", "list"), "free": ("story", "code edit")}
 """Which of the suite's texts the slots serve: those that repeat themselves, and those that hardly do."""
-N_COUNTS = 8
+N_COUNTS = 16
 """Row counts that a calibration visits, besides the fewest and the most: those that part the passes into equal shares.
-Between two of them the cost is a straight line. Few of them are visited often: a machine's speed wanders more from one
-moment to the next than the cost leaves the line."""
+Between two of them the cost is a straight line, which it leaves by several per cent from one count to the next (odd
+ones are dear). So there are enough to average over that, and not so many that each is hardly visited: a machine's
+speed wanders from one moment to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,38 +188,24 @@ class _Session:
         longest = max(len(text.tokens) for text in texts)
         self.tokens = (max(texts, key=lambda t: len(t.tokens)).tokens * 2)[: longest + most]
         with LlamaEngine(model, n_ctx=padded(longest), n_threads=n_threads) as one:
-            begun = {w: _begun(one, served) for w, served in self.served.items()}
-        self.places = {w: [snapshot for snapshot, _ in made] for w, made in begun.items()}
+            self.places = {w: _begun(one, served) for w, served in self.served.items()}
         self.engines = [
             self._stack.enter_context(SlotsEngine(model, n_slots, n_ctx=n_ctx, n_threads=n_threads))
             for _ in plan.lanes()
         ]
         for engine in self.engines:  # weights paged in, threads awake: does not count
             engine([Pass(0, self.tokens[:most], most)] * n_slots)
-        self.noise = max(self._noise(w, [alone for _, alone in made], most) for w, made in begun.items())
         self.knots = self._stack.enter_context(
             slot_knots(
                 model, self.visit, n_slots, self.tokens, padded(self.visit.n_past[-1] + n_slots * most), n_threads
             )
         )
 
-    def _noise(self, workload: str, alone: Sequence[NDArray[np.float32]], most: int) -> float:
-        """The most by which the other slots, and `most` rows of each, changed a lead of the slots' first rows."""
-        passes = []
-        for slot, (snapshot, text) in enumerate(zip(self.places[workload], self.served[workload], strict=True)):
-            self.engines[0].restore(slot, snapshot)
-            past = snapshot.n_cached
-            rows = text.tokens[past : past + most]
-            passes.append(Pass(past, rows, len(rows)))
-        firsts = np.cumsum([0, *(p.want for p in passes[:-1])])
-        change = self.engines[0].logits(passes)[firsts] - np.stack(alone)
-        return float(np.ptp(change, axis=1).max())
-
     def close(self) -> None:
         self._stack.close()
 
-    def block(self, block: int) -> SlotBlock:
-        """One block, timed."""
+    def block(self, block: int, judge: LlamaEngine) -> SlotBlock:
+        """One block, timed; `judge` holds one sequence at a time and says what the company of the others changes."""
         plan, lanes = self.plan, []
         order = block_order(plan.lanes(), block, plan.seed + self.n_slots)
         for engine, (workload, setting) in zip(self.engines, order, strict=True):
@@ -236,21 +222,33 @@ class _Session:
             visit=self.visit,
             rounds=tuple(strewn.rounds),
             runs=tuple(runs),
-            noise=self.noise,
+            noise=max(_noise(engine, lane, judge) for engine, lane in zip(self.engines, lanes, strict=True)),
         )
 
 
-def _begun(engine: LlamaEngine, texts: Sequence[Text]) -> list[tuple[Snapshot, NDArray[np.float32]]]:
-    """The cache of each slot at the place where it begins, and the logits of its next row alone."""
-    made: dict[int, tuple[Snapshot, NDArray[np.float32]]] = {}
+def _noise(engine: SlotsEngine, lane: SlotLane, judge: LlamaEngine) -> float:
+    """The most by which company changed a lead between two tokens, for the lane's longest text as it stands now.
+
+    What slots have given back to the cache others have taken, so a sequence's rows lie scattered in it and are summed
+    in another order than where it is alone.
+    """
+    slot, known = max(enumerate(lane.known()), key=lambda each: len(each[1]))
+    passes = [Pass(len(k) - 1, k[-1:] * lane.setting.rows, lane.setting.rows) for k in lane.known()]
+    among = engine.logits(passes)[slot * lane.setting.rows]
+    judge(Pass(0, known[:-1], 1))
+    return float(np.ptp(among - judge.logits(Pass(len(known) - 1, known[-1:], 1))[0]))
+
+
+def _begun(engine: LlamaEngine, texts: Sequence[Text]) -> list[Snapshot]:
+    """The cache of each slot at the place where it begins."""
+    made: dict[int, Snapshot] = {}
     places = sorted((text.name, n - 1, i) for i, (text, n) in enumerate(zip(texts, begins(texts), strict=True)))
     before = ""
     for name, past, i in places:
         cached = min(engine.n_cached, past) if name == before else 0
         if past > cached:
             engine(Pass(cached, texts[i].tokens[cached:past], 1))
-        snapshot = engine.snapshot()
-        made[i], before = (snapshot, engine.logits(Pass(past, texts[i].tokens[past : past + 1], 1))[0]), name
+        made[i], before = engine.snapshot(), name
     return [made[i] for i in range(len(texts))]
 
 
@@ -301,7 +299,7 @@ def measure_slots(
             if n not in sessions:
                 sessions[n] = _Session(model, plan, texts, n, n_threads)
                 stack.callback(sessions[n].close)
-            made = sessions[n].block(block)
+            made = sessions[n].block(block, judge)
             took[n] = monotonic() - started
             append(file, msgspec.json.encode(_judged(made, texts, judge, max(noise, made.noise))))
         advance("measured", len(steps), len(steps))
