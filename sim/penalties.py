@@ -104,7 +104,7 @@ def penalise(row: Logits, prefix: Sequence[int], penalties: Penalties, *, n_prom
     start = 0 if penalties.last_n < 0 else max(len(prefix) - penalties.last_n, 0)
     # A wrong draft may be no token of this model; it has no logit.
     counts = {token: n for token, n in Counter(prefix[start:]).items() if 0 <= token < len(row)}
-    if counts and penalties.counts_tokens:
+    if penalties.counts_tokens:
         tokens = np.fromiter(counts, np.intp, len(counts))
         times = np.fromiter(counts.values(), row.dtype, len(counts))
         seen = row[tokens]

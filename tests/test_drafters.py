@@ -190,7 +190,7 @@ LAX, STRICT = ((2, 66), (2, 50), (1, 50), (1, 50)), ((4, 75), (3, 66), (2, 66), 
 def test_lookup_drafts_from_just_enough_on(n: int, dynamic: bool) -> None:
     least, percent = (STRICT if dynamic else LAX)[n - 1]
     key, fresh, drafted = list(range(n)), count(100), set()
-    for total in (1, 2, 3, 4, 20, 50, 100):
+    for total in (1, 2, 3, 4, 20, 29, 50, 100):  # 19 of 29 is 65.5 %
         for right in {total, *range(max(percent * total // 100 - 1, 2), min(percent * total // 100 + 3, total))}:
             text: list[int] = []
             for i in range(total):
@@ -211,6 +211,9 @@ def test_lookup_uses_a_whole_short_text_as_key() -> None:
     three = DRAFTERS["llama-lookup"](n_draft=1, dynamic=[[2, 3, 4, 5, 8, 3, 4, 6] * 2])
     assert (four([1, 2, 3, 4]), four([2, 3, 4])) == ((5,), ())
     assert (three([2, 3, 4]), three([3, 4])) == ((5,), ())
+    # A pair is too rare when it was seen twice, be it the whole text or not.
+    twice, thrice = (DRAFTERS["llama-lookup"](n_draft=1, dynamic=[[1, 2, 3]] * n) for n in (2, 3))
+    assert (twice([1, 2]), twice([9, 1, 2]), thrice([1, 2])) == ((), (), (3,))
 
 
 @pytest.mark.parametrize(("known", "unknown", "draft"), [(1, 99, ()), (1, 100, (8,)), (2, 150, ()), (2, 200, (8,))])
@@ -292,6 +295,8 @@ def test_the_least_parameters_are_taken(name: str, least: dict[str, Any], draft:
         ("ngram-simple", {"n_key": 0}, "n_key"),
         ("ngram-map-k", {"min_hits": 0}, "min_hits"),
         ("ngram-mod", {"n_draft_min": -1}, "n_draft_min must be a whole number of at least 0, not -1"),
+        ("ngram-mod", {"n_key": 0}, "n_key must be a whole number of at least 1, not 0"),
+        ("ngram-mod", {"size": 0}, "size must be a whole number of at least 1, not 0"),
         ("ngram-mod", {"size": 48}, "size must be a power of two, not 48"),
         ("arctic-suffix", {"depth": 0}, "depth"),
         ("arctic-suffix", {"least": -0.1}, "least must be a number between 0 and 1, not -0.1"),

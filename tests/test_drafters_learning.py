@@ -135,6 +135,14 @@ def test_a_mod_table_too_full_is_emptied_once_and_filled_again_after_bad_drafts(
     assert any(drafted for _, drafted, _ in passes)
 
 
+def test_a_table_emptied_at_the_prompt_knows_it_after_bad_drafts() -> None:
+    """Filled again from the start, in the lookup of the fifth bad draft; before that no key of the prompt is there."""
+    filled = [*range(40), *([50, 51] * 20)]  # 39 keys are more than a quarter of 128; then 50 and 51 enter
+    bad = [5, 70, 50, 60, 50, 61, 5, 71, 50, 62, 50, 63, 50, 64, 6, 72]  # behind 50 the draft begins with 51
+    passes = told(Mod(n_key=1, n_draft=3, n_draft_min=1, size=128), [*filled, *bad], 40)
+    assert [drafted for known, drafted, _ in passes if [*filled, *bad][known - 1] in (5, 6)] == [0, 0, 3]
+
+
 def mod_drafts(text: Sequence[int], prompt: int, n: int, size: int, n_draft: int) -> list[list[int]]:
     """`ngram-mod` told as its table, with the whole hash; no draft is judged, none is too short."""
 

@@ -109,6 +109,19 @@ def test_of_equally_frequent_tokens_the_one_that_got_there_first_is_drafted() ->
     assert SuffixTree()([1, 2, 8, 1, 3, 9, 1, 3, 7, 1, 2, 6, 1]) == (3,)
 
 
+def test_an_answer_begins_where_the_first_draft_was_asked_for() -> None:
+    """Of the answer's own tree, in which a rare continuation is the only one, a token more or less is seen."""
+
+    def drafted(prompt: list[int], answer: list[int]) -> tuple[int, ...]:
+        propose, text = SuffixTree(earlier=[]), Tokens([*prompt, *answer])
+        propose(text[: len(prompt) + 1])
+        return propose(text)
+
+    assert drafted([1, 3, 1, 3, 1], [4, 1, 2, 7, 1]) == (2,)  # one 1 in two, but with the prompt's last one in three
+    assert drafted([], [1, 3, 5, 1, 2, 6, 1]) == (3,)  # 3 was first; without the first 1 there is but 2
+    assert SuffixTree(earlier=[])([]) == ()
+
+
 def test_suffix_tree_finds_what_only_an_earlier_answer_says() -> None:
     assert SuffixTree(earlier=[[1, 2, 3, 4]])([5, 1, 2]) == (3, 4)
     assert SuffixTree(earlier=[[1, 2, 3, 4]])([5, 1, 3]) == (4,)  # 1 3 is nowhere, though 1 and 3 are

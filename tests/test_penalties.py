@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sim.machine import Pass
-from sim.penalties import Penalties, inside, penalised
+from sim.penalties import NONE, Penalties, inside, penalise, penalised
 from sim.toy import ToyLogits
 from tests.quick import penalty_facts
 from tests.telling import plainly
@@ -87,6 +87,25 @@ def test_no_stop_before_n() -> None:
 
 def test_facts() -> None:
     penalty_facts()
+
+
+def test_what_counts_tokens_and_what_it_is_called() -> None:
+    assert not NONE.counts_tokens
+    assert not Penalties(bias={1: 2.0}, min_tokens=3).counts_tokens
+    for name in ("repeat", "frequency", "presence"):
+        one = Penalties(**{name: 1.5})
+        assert one.counts_tokens
+        assert not Penalties(**{name: 1.5}, last_n=0).counts_tokens
+        assert Penalties(**{name: 1.5}, last_n=-1).counts_tokens
+        assert str(one) == f"{name}=1.5"
+    assert (str(NONE), str(Penalties(repeat=1.1, last_n=32))) == ("none", "repeat=1.1 last_n=32")
+
+
+def test_without_a_prompt_all_tokens_count_for_the_least_number() -> None:
+    for n in range(4):
+        row = np.zeros(5)
+        penalise(row, [0] * n, Penalties(stops=frozenset({3}), min_tokens=2))
+        assert (row[3] == -inf) == (n < 2)
 
 
 def test_what_is_allowed() -> None:

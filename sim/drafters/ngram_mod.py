@@ -44,7 +44,7 @@ class Mod(Judged):
         self._n_key, self._n_draft, self._n_draft_min = n_key, n_draft, n_draft_min
         self._mask = size - 1
         self._factor = FACTOR & self._mask
-        self._leaving = pow(FACTOR, n_key, size) if size > 1 else 0
+        self._leaving = pow(FACTOR, n_key, size)
         super().__init__(judged=judged)
 
     def _begin(self, items: list[int], prompt: int) -> None:

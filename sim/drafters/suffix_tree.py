@@ -35,11 +35,6 @@ class Path(NamedTuple):
     counts: Sequence[int] = ()
     match: int = 0
 
-    @property
-    def certain(self) -> bool:
-        """Whether every token of it always followed."""
-        return self.score == len(self.draft) * self.of
-
     def beats(self, other: Path) -> bool:
         """Whether its score, in single precision, is the higher one, or else its match the longer one."""
         mine, yours = self.score * other.of, other.score * self.of
@@ -143,7 +138,7 @@ class SuffixTree(Drafter):
             found = self._walk(node, room, longest, bar / best.of)
             if found.draft and found.beats(best):
                 best = found
-                bar = best.score if best.certain else best.score * (1 - NEAR)
+                bar = best.score * (1 - NEAR)
         return best
 
     def _walk(self, node: Node, room: int, match: int, bar: float) -> Path:
@@ -177,4 +172,5 @@ class SuffixTree(Drafter):
 
 def _single(value: float) -> float:
     """A number rounded to single precision."""
-    return float(SINGLE.unpack(SINGLE.pack(value))[0])
+    (single,) = SINGLE.unpack(SINGLE.pack(value))
+    return float(single)
