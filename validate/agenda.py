@@ -92,11 +92,6 @@ class Agenda:
         """How many steps there are, as far as is known now."""
         return max(self.plan.n_blocks * len(self.prompts), self.n_done + 1)
 
-    @property
-    def n_blocks(self) -> int:
-        """The most blocks of a prompt, planned or begun."""
-        return max(self.plan.n_blocks, *(len(self._blocks(name)) for name in self.prompts))
-
     def add(self, runs: Sequence[Run], seconds: float) -> None:
         """Take note of the runs of a step, and of what it took."""
         name = runs[0].prompt

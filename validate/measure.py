@@ -134,7 +134,8 @@ def measure(
             say(warning)
         while (step := agenda.next(monotonic())) is not None:
             block, place = step
-            advance(f"block {block + 1} of {agenda.n_blocks}: {texts[place].name}", agenda.n_done, agenda.n_steps)
+            which = f"block {block + 1} of {plan.n_blocks}" if block < plan.n_blocks else f"further block {block + 1}"
+            advance(f"{which}: {texts[place].name}", agenda.n_done, agenda.n_steps)
             started = monotonic()
             watcher.look()
             runs, rounds = bench.time(block, place)
