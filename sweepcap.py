@@ -41,6 +41,8 @@ from figures.options import (
     Prompts,
     RepeatPenalty,
     Rows,
+    SomeProfile,
+    SomeTexts,
     TableFile,
     Texts,
     Threads,
@@ -259,8 +261,8 @@ def _make_model(
 
 @app.command("predict")
 def _predict(
-    profile: Annotated[Path | None, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")] = None,
-    texts: Annotated[Path | None, typer.Option("--texts", help="Recorded texts (sweepcap record).")] = None,
+    profile: SomeProfile = None,
+    texts: SomeTexts = None,
     acceptance: Acceptance = None,
     model_spec: ModelSpec = None,
     device: DeviceName = None,
@@ -788,8 +790,8 @@ def _simulate(
     arrivals: Annotated[
         str, typer.Option("--arrivals", help='"closed" (all slots always busy), "poisson 0.5" a second, or a file.')
     ] = "closed",
-    profile: Annotated[Path | None, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")] = None,
-    texts: Annotated[Path | None, typer.Option("--texts", help="Recorded texts (sweepcap record).")] = None,
+    profile: SomeProfile = None,
+    texts: SomeTexts = None,
     acceptance: Acceptance = None,
     model_spec: ModelSpec = None,
     device: DeviceName = None,

@@ -23,7 +23,9 @@ Rows = Annotated[
 TableFile = Annotated[Path | None, typer.Option("--table", help="Also write a table: .csv, .parquet or .json.")]
 Threads = Annotated[int | None, typer.Option("--threads", help="Threads of every pass; the physical cores without it.")]
 Texts = Annotated[Path, typer.Option("--texts", help="Recorded texts (sweepcap record).")]
+SomeTexts = Annotated[Path | None, typer.Option("--texts", help="Recorded texts (sweepcap record).")]
 ProfileFile = Annotated[Path, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")]
+SomeProfile = Annotated[Path | None, typer.Option("--profile", help="Pass costs (sweepcap calibrate).")]
 ModelSpec = Annotated[
     str | None,
     typer.Option("--model-spec", help="A listed model's name, or a GGUF's shapes.", autocompletion=models),

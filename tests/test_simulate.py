@@ -34,7 +34,7 @@ from sim.slots import Limit, Line, limits, study
 from sim.trace import Header, Text
 from sim.trace import dumps as dump_texts
 from tests.conftest import Outcome
-from tests.test_events import toy_text
+from tests.scenarios import toy_text
 
 DEVICE = Device(SlotCost(Affine(0.01, 0.002), view="mean"), jitter=Lognormal(0.05))
 BASE = Scenario(DEVICE, LawTexts(parse("ge 0.95 0.9 0.95 0.2"), 8, 24), Setting("carry", 4), 2, 10, warmup=2)
