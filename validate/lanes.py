@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from sim.loops import greedy
-from sim.machine import Pass, State
-from sim.run import Record, passes
+from sim.machine import Pass, State, next_pass, step
+from sim.run import Record, passes, record_of
 from sim.setting import Setting
 from sim.trace import Text
 from validate.design import lots, next_turn
@@ -29,18 +29,20 @@ class Lane:
         self.state = state
         self.records = [prefill]
         self.wall_seconds = 0.0
-        self._passes = passes(setting.make(replays=not engine.can_cut), self.state, engine)
+        self._engine = engine
+        self._loop = setting.make(replays=not engine.can_cut)
 
     def turn(self) -> bool:
-        """Run the next pass; False when the text has ended."""
+        """Run the next pass; False when the text has ended. Drafting and judging are timed, its record is not."""
         begin = perf_counter()
-        following = next(self._passes, None)
-        wall = perf_counter() - begin
-        if following is None:
+        pass_ = next_pass(self._loop, self.state)
+        if pass_ is None:
             return False
-        self.state, record = following
-        self.records.append(record)
-        self.wall_seconds += wall
+        answer, seconds = self._engine(pass_)
+        after = step(self.state, pass_, answer)
+        self.wall_seconds += perf_counter() - begin
+        self.records.append(record_of(self.state, pass_, after, seconds))
+        self.state = after
         return True
 
     def result(self, block: int, place: int, text: Text) -> Run:
