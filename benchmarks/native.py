@@ -16,9 +16,10 @@ import numpy as np
 
 from sim.machine import Pass
 from validate.design import interval
-from validate.environment import busy, physical_cores
+from validate.environment import physical_cores
 from validate.llama import LlamaEngine, Model, build
 from validate.models import default_model
+from validate.watch import Watch, before
 
 N_TOKENS, N_TURNS, TOLERANCE = 128, 12, 0.02
 
@@ -46,6 +47,10 @@ def main() -> None:
     program, path, n_threads = sys.argv[1], default_model(), physical_cores()
     rng, pairs = np.random.default_rng(0), list[tuple[float, float]]()
     with Model(path) as model, LlamaEngine(model, n_ctx=256, n_threads=n_threads) as engine:
+        watch = Watch()
+        ours(engine, rng.integers(model.n_vocab, size=N_TOKENS).tolist())
+        for warning in before(watch.look(), n_threads):
+            print(warning, file=sys.stderr)
         for turn in range(N_TURNS):
             rows = rng.integers(model.n_vocab, size=N_TOKENS).tolist()
             if turn % 2:
@@ -54,8 +59,6 @@ def main() -> None:
             else:
                 other = theirs(program, path, n_threads)
                 pairs.append((ours(engine, rows), other))
-    for warning in busy():
-        print(warning, file=sys.stderr)
     ratio, low, high = interval([float(np.log(other / mine)) for mine, other in pairs])
     mine, other = (float(np.median([1 / pair[side] for pair in pairs])) for side in (0, 1))
     print(f"{path.name}, {n_threads} threads, {N_TOKENS} tokens one row at a time, {N_TURNS} turns; {build()}")
