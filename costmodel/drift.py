@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import exp, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import trim_mean
 
 from costmodel.rounds import TRIM, Round
@@ -62,8 +63,7 @@ def drift(n_rows: Sequence[int], rounds: Sequence[Round], n_brackets: int = 3) -
         return None
     logs = np.log([r.same for r in rounds])
     logs = logs - logs.mean(axis=0)
-    over = np.log(n_rows) - np.log(n_rows).mean()
-    tilts = np.log(max(n_rows) / min(n_rows)) * (logs @ over).mean(axis=1) / (over @ over)
+    tilts = _tilts(n_rows, logs)
     places = np.array_split(np.arange(len(rounds)), n_brackets)
     error = sqrt(2 * np.mean([tilts[at].var(ddof=1) / len(at) for at in places]))
     speeds = logs.mean(axis=(1, 2))
@@ -72,6 +72,25 @@ def drift(n_rows: Sequence[int], rounds: Sequence[Round], n_brackets: int = 3) -
         tilt=tuple(exp(trim_mean(tilts[at], TRIM)) for at in places),
         error=float(error),
     )
+
+
+def _tilts(n_rows: Sequence[int], logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log c(most rows)/c(1) of each round against the mean, from its log seconds [round][cached length][row count]."""
+    over = np.log(n_rows) - np.log(n_rows).mean()
+    tilts: NDArray[np.float64] = np.log(max(n_rows) / min(n_rows)) * (logs @ over).mean(axis=1) / (over @ over)
+    return tilts
+
+
+def tilt_noise(n_rows: Sequence[int], rounds: Sequence[Round]) -> float:
+    """Standard deviation of the log tilt that the passes of some seconds have in common; 0 where none is seen.
+
+    Neighbouring rounds share it, while the noise of their single passes is their own: it is their covariance.
+    """
+    if len(rounds) < 3 or len(n_rows) < 2:
+        return 0.0
+    logs = (np.log([r.same for r in rounds]) + np.log([r.changed for r in rounds])) / 2
+    tilts = _tilts(n_rows, logs - logs.mean(axis=0))
+    return sqrt(max(0.0, float((tilts[1:] * tilts[:-1]).mean())))
 
 
 def pass_noise(rounds: Sequence[Round]) -> float:

@@ -68,6 +68,17 @@ def test_the_fullest_design_that_fits_is_chosen_and_a_later_call_counts_what_is_
     assert fuller.n_blocks > found[2].n_blocks or fuller.variants == VARIANTS
 
 
+def test_a_visit_takes_its_own_blocks_time_and_more_only_where_the_others_leave_it() -> None:
+    design = Design(rows=(6,), n_blocks=4, variants=(GIVEN, "F32"), seconds={GIVEN: 100.0, "F32": 300.0})
+    own = 2 * 100 + design.visit(GIVEN)
+    others = design.left({GIVEN: 2})
+    assert design.share(GIVEN, 2, {}, own + others) == own
+    assert design.share(GIVEN, 2, {}, own + others + 50) == own + 50
+    assert design.share(GIVEN, 2, {}, own + 1) == own, "late: the others get less, not this one"
+    assert design.share(GIVEN, 2, {}, own - 1) == own - 1
+    assert design.share("F32", 4, {GIVEN: 4, "F32": 4}, 90.0) == 90.0, "the last visit may take all that is left"
+
+
 @pytest.fixture(scope="module", autouse=True)
 def quiet() -> Iterator[None]:
     """Other tests run beside this one: what is tested here is not whether the machine is quiet."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import exp
+from math import exp, log
 from pathlib import Path
 
 import msgspec
@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from costmodel.ablate import EFFECTS
-from costmodel.drift import TILT_BOUND, drift, pass_noise
-from costmodel.rounds import Round
+from costmodel.drift import TILT_BOUND, drift, pass_noise, tilt_noise
+from costmodel.profile import Profile
+from costmodel.rounds import Round, resampled
 from sim.setting import Setting
 from tests.test_measuring import COST, FREE, LOCKED, SETTINGS, profile, session, timed
 from validate import environment, watch
@@ -69,6 +70,55 @@ def test_too_few_rounds_say_nothing_of_drift() -> None:
 def test_the_noise_of_a_pass_is_told_apart_from_drift(noise: float) -> None:
     assert pass_noise(rounds(30, tilt=0.3, speed=0.5, noise=noise)) == pytest.approx(noise, rel=0.1)
     assert pass_noise([]) == 0
+
+
+@pytest.mark.parametrize("wander", [0.03, 0.1])
+def test_the_tilt_that_rounds_of_some_seconds_share_is_told_apart_from_their_noise(wander: float) -> None:
+    bent = np.log(COST.n_rows) / np.log(max(COST.n_rows))
+    tilts = np.repeat(np.random.default_rng(5).normal(0, wander, 200), 3)
+
+    def leant(round_: Round, by: float) -> Round:
+        factor = np.exp(by * bent)
+        same, changed = (tuple(map(tuple, (np.array(g) * factor).tolist())) for g in (round_.same, round_.changed))
+        return Round(same=same, changed=changed)
+
+    found = tilt_noise(COST.n_rows, [leant(r, tilt) for r, tilt in zip(rounds(600), tilts, strict=True)])
+    assert found == pytest.approx(wander * (2 / 3) ** 0.5, rel=0.15), "two of three neighbours are of one window"
+    assert tilt_noise(COST.n_rows, rounds(600, noise=wander)) < 0.2 * wander
+    assert tilt_noise(COST.n_rows, rounds(2)) == 0
+    assert tilt_noise((1,), rounds(24)) == 0
+
+
+def test_rounds_are_resampled_with_their_neighbours() -> None:
+    rng = np.random.default_rng(0)
+    assert resampled(1, rng).tolist() == [0]
+    for n, length in ((2, 1), (7, 1), (8, 2), (27, 3), (64, 4), (108, 4)):
+        picks = [resampled(n, rng) for _ in range(300)]
+        assert all(len(pick) == n and set(pick) <= set(range(n)) for pick in picks)
+        followed = np.mean([(np.diff(pick) % n == 1).sum() for pick in picks])
+        n_joints = -(-n // length) - 1  # there the next round follows by chance alone
+        assert followed == pytest.approx(n - 1 - n_joints + n_joints / n, rel=0.15)
+        counts = np.bincount(np.concatenate(picks), minlength=n)
+        assert counts.min() > 0.6 * counts.mean(), "every round is drawn as often as any other"
+
+
+def test_a_wandering_tilt_widens_the_predictions_of_wide_passes_only() -> None:
+    header, runs = session(4)
+    still = [msgspec.structs.replace(profile(), rounds=tuple(rounds(48)))]
+    each = rounds(48)
+    bent = np.log(COST.n_rows) / np.log(max(COST.n_rows))
+    for i, by in enumerate(np.repeat(np.random.default_rng(2).normal(0, 0.1, 16), 3)):
+        same, changed = ((np.array(g) * np.exp(by * bent)).tolist() for g in (each[i].same, each[i].changed))
+        each[i] = Round(same=tuple(map(tuple, same)), changed=tuple(map(tuple, changed)))
+    still.append(msgspec.structs.replace(profile(), rounds=tuple(each)))
+
+    def widths(of: Profile) -> dict[tuple[str, str], float]:
+        cells = [c for c in compare(of, [LOCKED, FREE], header, runs).cells if c.baseline == "greedy"]
+        return {(c.prompt, c.loop): log((c.predicted_high or 0) / (c.predicted_low or 1)) for c in cells}
+
+    quiet, moved = map(widths, still)
+    assert moved["locked", "carry"] > 2 * quiet["locked", "carry"]
+    assert moved["free", "carry"] == pytest.approx(quiet["free", "carry"], rel=0.01), "all passes are of one row there"
 
 
 def test_a_run_whose_brackets_disagree_says_so_first() -> None:
@@ -161,6 +211,21 @@ def test_lanes_of_equal_passes_are_the_noise_floor() -> None:
     assert not any(t.prompt == "locked" and {t.loop, t.other.split()[0]} == {"greedy", "carry"} for t in twins)
     exact = [t for t in twins if t.loop == t.other.split()[0]]
     assert all(t.ratio == pytest.approx(1) and t.covers for t in exact), "the twin is a copy here"
+
+
+def test_a_twin_is_a_run_of_its_setting_like_any_other() -> None:
+    header, runs = session(4)
+    twin = [
+        msgspec.structs.replace(run, twin=True, passes=tuple(replace(r, seconds=1.5 * r.seconds) for r in run.passes))
+        for run in runs
+        if run.loop == "greedy"
+    ]
+    alone, both = (compare(profile(), [LOCKED, FREE], header, timed_) for timed_ in (runs, [*runs, *twin]))
+    for one, two in zip(alone.cells, both.cells, strict=True):
+        factor = 1.25 if one.baseline == "greedy" else 1.0
+        assert two.measured == pytest.approx(factor * one.measured), "the mean of both lanes"
+    ratios = [t.ratio for t in both.twins if t.loop == t.other.split()[0]]
+    assert ratios == pytest.approx([1 / 1.5] * 2), "and an A/A comparison by itself"
 
 
 def test_medians_over_blocks_remove_what_befell_single_passes() -> None:

@@ -83,12 +83,17 @@ def measured(
         f" {', '.join(map(home, design.variants))}: about {design.left(_done(folder)) / 60:.0f} min from here, and"
         f" intervals of about +-{design.half_width:.1%} where runs scatter by {SCATTER:.1%}"
     )
-    visits = [(v, n) for n in (-(-design.n_blocks // 2), design.n_blocks) for v in design.variants]
+    half, done = -(-design.n_blocks // 2), _done(folder)
+    visits = [(v, n) for n in (half, design.n_blocks) for v in design.variants]
     visits += [(v, 0) for v in design.variants]  # what time is left, for the widest intervals
     for i, (variant, n_blocks) in enumerate(visits):
         header, texts = texts_of(variant)
-        later = sum(design.seconds[v] for v, _ in visits[i:])
-        share = (end - monotonic()) * (design.seconds[variant] / later if n_blocks == 0 else 1.0)
+        left = end - monotonic()
+        if n_blocks:
+            share = design.share(variant, n_blocks, done, left)
+            done[variant] = max(n_blocks, done.get(variant, 0))
+        else:
+            share = left * design.seconds[variant] / sum(design.seconds[v] for v, _ in visits[i:])
         limit = share - design.visit(variant)
         if i and limit < design.seconds[variant] / len(asked):
             continue  # not even one prompt of it would fit

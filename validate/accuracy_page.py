@@ -35,6 +35,7 @@ def page(verdict: Verdict, command: str, figure: str) -> str:
             *_table(("what", "asked", "found", "held"), _asked(verdict, errors(held))),
             "",
             "Half-widths and shares are of all cells; a cell is a loop at an R over `greedy` or `gated` on a prompt.",
+            *_more(verdict),
             "",
             "## Errors by split",
             "",
@@ -54,8 +55,9 @@ def page(verdict: Verdict, command: str, figure: str) -> str:
             "",
             *_table(("without", "mean, all cells", "worst", "mean, held out", "worst"), _effects(verdict)),
             "",
-            f"The host's time between passes is {1e6 * verdict.host:.0f} us a pass (from cells developed on); its lines"
-            " are by the wall clock, all others by the time inside llama.cpp.",
+            f"The host's time between passes is {1e6 * verdict.host:.0f} us a pass (from cells developed on). It is no"
+            " part of the cost model, which prices what happens inside llama.cpp: its lines are by the wall clock, and"
+            " say what leaving it out costs there.",
             "",
             "## The largest errors",
             "",
@@ -76,6 +78,17 @@ def _told(verdict: Verdict) -> str:
         f"Model {verdict.model} on {where.get('cpu', 'an unknown CPU')}, {where.get('n_threads', '?')} threads,"
         f" {len(verdict.cells)} cells; blocks: {blocks}."
     )
+
+
+def _more(verdict: Verdict) -> list[str]:
+    """What intervals as narrow as asked would take, where they are wider."""
+    if verdict.half_width <= HALF_WIDTH:
+        return []
+    n = verdict.blocks_for(HALF_WIDTH)
+    return [
+        f"At the scatter of these runs half of the intervals would be within +-{HALF_WIDTH:.0%} with {n} blocks, about"
+        f" {n * verdict.seconds / 3600:.0f} hours of measuring."
+    ]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:

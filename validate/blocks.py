@@ -23,12 +23,11 @@ Groups: TypeAlias = Mapping[Group, Sequence[Run]]
 BASELINES = ("greedy", "gated")
 
 
-def grouped(runs: Sequence[Run], *, twins: bool = False) -> dict[Group, list[Run]]:
-    """The runs of each prompt and setting; the twins' instead when asked for."""
+def grouped(runs: Sequence[Run]) -> dict[Group, list[Run]]:
+    """The runs of each prompt and setting, those of its twin among them: both lanes are runs of the setting."""
     groups: dict[Group, list[Run]] = defaultdict(list)
     for run in runs:
-        if run.twin == twins:
-            groups[run.prompt, run.key].append(run)
+        groups[run.prompt, run.key].append(run)
     return dict(groups)
 
 

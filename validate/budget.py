@@ -53,6 +53,15 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
         blocks = {variant: max(0, self.n_blocks - done.get(variant, 0)) for variant in self.variants}
         return sum(n * self.seconds[variant] + 2 * self.visit(variant) * (n > 0) for variant, n in blocks.items())
 
+    def share(self, variant: str, n_blocks: int, done: Mapping[str, int], left: float) -> float:
+        """Of the seconds `left`, those for a visit that brings a variant to some blocks.
+
+        What its own blocks take, and more only where the blocks to come leave more: odd blocks are measured again then.
+        """
+        there = done.get(variant, 0)
+        own = self.visit(variant) + max(0, n_blocks - there) * self.seconds[variant]
+        return min(left, max(own, left - self.left({**done, variant: max(n_blocks, there)})))
+
     def visit(self, variant: str) -> float:
         """Seconds that a visit to a variant takes before anything is timed."""
         return VISIT_SECONDS + VISIT_SHARE * self.seconds[variant]

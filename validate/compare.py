@@ -3,8 +3,8 @@
 measured    per block: log of (baseline's seconds a token / the loop's seconds a token);
             the ratio is the mean over blocks, its interval a bootstrap over blocks. Nothing is pooled over blocks.
 predicted   the same ratio from replayed texts and the cost table; its interval is what so many blocks would measure:
-            the table under resampled calibration rounds, and the noise of single passes. Another engine's passes are
-            priced as they stand: their texts are not known.
+            the table under resampled calibration rounds, the noise of single passes, and the tilt of c(wide)/c(1) in
+            the seconds of a block. Another engine's passes are priced as they stand: their texts are not known.
 
 The error of a prediction made beforehand is (1 + error of the pass cost) (1 + error of the text) - 1: the first is that
 of replaying what was really written, the second what another text than the recorded one changed.
@@ -13,13 +13,14 @@ of replaying what was really written, the second what another text than the reco
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
+from dataclasses import dataclass
+from math import log, sqrt
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from costmodel.drift import drift, pass_noise
+from costmodel.drift import drift, pass_noise, tilt_noise
 from costmodel.passcost import PassCost
 from costmodel.profile import Profile
 from sim.loops import LOOPS
@@ -78,9 +79,10 @@ def compare(profile: Profile | None, texts: Sequence[Text], header: Header, runs
     groups = _sorted(blocks.grouped(runs), _prompts(header, texts, runs))
     by_name = {text.name: text for text in texts if header.source != "imported"}
     rng = np.random.default_rng(0)
-    costs, noise = _costs(profile, rng)
+    costs = [] if profile is None else [profile.cost, *(profile.resampled(rng) for _ in range(N_DRAWS))]
+    noises = {prompt: _noise(profile, rng) for prompt in dict.fromkeys(p for p, _ in groups)} if profile else {}
     predictions = {
-        key: priced(blocks.clean(group) or group, by_name.get(key[0]), costs, header, noise, rng)
+        key: priced(blocks.clean(group) or group, by_name.get(key[0]), costs, header, noises.get(key[0]))
         for key, group in groups.items()
     }
     before = {key: _beforehand(key, by_name[key[0]], costs[0], header) for key in groups if costs and key[0] in by_name}
@@ -104,7 +106,7 @@ def compare(profile: Profile | None, texts: Sequence[Text], header: Header, runs
         cells=tuple(cells),
         overall=overall({key: blocks.clean(group) for key, group in groups.items()}, stated),
         source=header.source,
-        twins=tuple(quality.twins(groups, blocks.grouped(runs, twins=True))),
+        twins=tuple(quality.twins(groups)),
         refused=tuple(refused),
         drift=moved,
         warnings=tuple(
@@ -139,11 +141,26 @@ def _prompts(header: Header, texts: Sequence[Text], runs: Sequence[Run]) -> list
     return names
 
 
-def _costs(profile: Profile | None, rng: np.random.Generator) -> tuple[list[PassCost], float]:
-    """The cost table, resampled ones behind it, and the noise of one pass; none of them without a profile."""
-    if profile is None:
-        return [], 0.0
-    return [profile.cost, *(profile.resampled(rng) for _ in range(N_DRAWS))], pass_noise(profile.rounds)
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What the runs of one prompt add to their price at every drawn cost.
+
+    single  log standard deviation of one pass about its moment's cost
+    tilts   log c(widest)/c(1) of one block, a draw each: the same for all lanes, which ran side by side
+    widest  the rows that the tilt is told for
+    rng     draws the noise of single passes
+    """
+
+    single: float
+    tilts: Seconds
+    widest: int
+    rng: np.random.Generator
+
+
+def _noise(profile: Profile, rng: np.random.Generator) -> Noise:
+    n_rows = profile.cost.n_rows
+    tilts = rng.normal(0, tilt_noise(n_rows, profile.rounds), N_DRAWS)
+    return Noise(pass_noise(profile.rounds), tilts, max(2, *n_rows), rng)
 
 
 def _refused(base: Group, key: Group, reason: str) -> Refused:
@@ -163,23 +180,24 @@ def priced(
     text: Text | None,
     costs: Sequence[PassCost],
     header: Header,
-    noise: float = 0.0,
-    rng: np.random.Generator | None = None,
+    noise: Noise | None = None,
 ) -> Seconds:
     """Predicted seconds a token of a setting over the text that its runs wrote, at every cost.
 
     Without a text, another engine's passes are priced as they stand.
-    With `noise`, the log standard deviation of one pass, every cost but the first also draws what so many runs add.
+    With `noise` every cost but the first also draws what so many runs add.
     """
     records: Sequence[Record] = runs[0].passes
     if text is not None:
         records = walk(own_text(runs[0], text), runs[0].setting, header.n_tokens or None, replays=header.replays)
-    passes = [price(records, cost) for cost in costs]
-    totals = np.array([seconds.sum() for seconds in passes])
-    if noise and rng is not None and len(totals) and len(passes[0]):
+    passes = np.array([price(records, cost) for cost in costs]) if costs else np.zeros((0, 0))
+    if noise and passes.size:
+        n_blocks = len({run.block for run in runs})
+        lean = [log(r.n_rows) / log(noise.widest) for r in records if r.kind != "prefill"]
+        passes[1:] *= np.exp(np.outer(noise.tilts / sqrt(n_blocks), lean))
         share = sqrt(float((passes[0] ** 2).sum())) / float(passes[0].sum())
-        totals[1:] *= np.exp(rng.normal(0, noise * share / sqrt(len(runs)), len(totals) - 1))
-    seconds: Seconds = totals / max(runs[0].n_tokens, 1)
+        passes[1:] *= np.exp(noise.rng.normal(0, noise.single * share / sqrt(len(runs)), (len(costs) - 1, 1)))
+    seconds: Seconds = passes.sum(axis=-1) / max(runs[0].n_tokens, 1)
     return seconds
 
 

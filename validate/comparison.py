@@ -39,8 +39,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """One loop against one baseline on one prompt; speedups are `total_time` over the passes behind the prefill.
 
     predicted        from the replay of the text that was written and the pass-cost table; its interval is that of what
-                     so many blocks would measure: the table's uncertainty and the noise of single passes; None where
-                     there was no pass-cost table
+                     so many blocks would measure: the table's uncertainty, the noise of single passes and the tilt of
+                     c(wide)/c(1) in a block's seconds; None where there was no pass-cost table
     predicted_before the same from the recorded greedy text, which is all that is known beforehand
     low, high        of the measured, 95 %, over `n_blocks` undisturbed blocks
     pass_medians     the measured speedup from per-pass medians over blocks; None where the passes differed

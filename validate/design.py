@@ -10,6 +10,7 @@ pass, and be slower for it (1 to 2 % were seen). A block yields one log-ratio; b
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
 from collections.abc import Sequence
 from math import exp, sqrt
 from typing import TypeVar
@@ -22,6 +23,8 @@ T = TypeVar("T")
 
 FEW = 5
 """Blocks from which on a bootstrap is worth having: of n values it cannot reach beyond the smallest and the largest."""
+MOST = 1_000_000
+"""Blocks that nobody measures: where a search ends."""
 ODD = 4.0
 """Robust standard deviations from the median at which a block is called odd."""
 
@@ -99,6 +102,23 @@ def half_width(low: float, high: float) -> float:
     0.0101
     """
     return sqrt(high / low) - 1
+
+
+def blocks_for(wanted: float, half: float, n_blocks: int) -> int:
+    """How many blocks a 95 % interval of half-width `half` over `n_blocks` would need to come to `wanted`.
+
+    The blocks scatter as they do: the interval falls with their root, and with Student's t. `MOST` is more than enough.
+
+    >>> blocks_for(0.01, 0.02, 4), blocks_for(0.01, 0.005, 4)
+    (9, 4)
+    """
+    enough = wanted * _reach(n_blocks)
+    return n_blocks + bisect_left(range(n_blocks, MOST), True, key=lambda n: half * _reach(n) <= enough)
+
+
+def _reach(n: int) -> float:
+    """Half of Student's 95 % interval over n blocks, in standard deviations of a block."""
+    return float(t.ppf(0.975, n - 1)) / sqrt(n)
 
 
 def odd(values: Sequence[float], floor: float = 0.02) -> list[int]:

@@ -6,6 +6,7 @@ instead of what was really written) and the host's time between passes, which on
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import exp
 
@@ -105,7 +106,10 @@ def _wall(base: Sequence[Run], own: Sequence[Run]) -> float:
     """The measured speedup by the wall clock: `middle` over blocks, as for the passes."""
 
     def walls(runs: Sequence[Run]) -> dict[int, float]:
-        return {run.block: run.wall_seconds / run.n_tokens for run in runs}
+        by_block: dict[int, list[float]] = defaultdict(list)
+        for run in runs:
+            by_block[run.block].append(run.wall_seconds / run.n_tokens)
+        return {block: float(np.mean(values)) for block, values in by_block.items()}
 
     a, b = walls(base), walls(own)
     return exp(middle([float(np.log(a[block] / b[block])) for block in sorted(a.keys() & b.keys())]))

@@ -30,21 +30,22 @@ def refusal(base: Sequence[Run], own: Sequence[Run]) -> str:
     return f"{there - left} of its {there} blocks were disturbed ({seen.disturbed}): measure again on a quiet machine"
 
 
-def twins(groups: Groups, others: Groups) -> Iterator[Twin]:
+def twins(groups: Groups) -> Iterator[Twin]:
     """The noise floor: lanes that ran the same passes, undisturbed blocks only.
 
     A setting and its twin; and settings of a prompt that happened to run the same passes over the same text, each
     against the first of them.
     """
-    for key, runs in others.items():
-        if key in groups:
-            yield from _twin(key, groups[key], key, runs)
+    single = {key: alone for key, runs in groups.items() if (alone := [run for run in runs if not run.twin])}
+    for key in single:
+        if twin := [run for run in groups[key] if run.twin]:
+            yield from _twin(key, single[key], key, twin)
     first: dict[object, Group] = {}
-    for key, runs in groups.items():
+    for key, runs in single.items():
         passes = tuple((r.n_past, r.n_rows, r.n_out) for r in runs[0].passes)
         like = first.setdefault((key[0], passes, runs[0].tokens), key)
         if like != key:
-            yield from _twin(like, groups[like], key, runs)
+            yield from _twin(like, single[like], key, runs)
 
 
 def _twin(key: Group, runs: Sequence[Run], other: Group, others: Sequence[Run]) -> Iterator[Twin]:

@@ -68,7 +68,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     wall_seconds    of the turns behind the prefill: the passes, and drafting and judging between them
     passes          one record a pass, the prefill first
     parity          the verdict on a text that differs from the recorded one
-    twin            the second of two lanes of this setting in the block: an A/A comparison, no cell
+    twin            the second of two lanes of this setting in the block: its A/A comparison, and a run like the first
     machine         what was seen of the machine while the prompt's lanes ran
     """
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from validate.accuracy import held_out, home, sessions
+from validate.accuracy import held_out, home, load_design, sessions
 from validate.budget import GIVEN
 from validate.comparison import Twin
-from validate.design import half_width
+from validate.design import blocks_for, half_width
 from validate.effects import HOST, NAMES, Judged, host_seconds, judged
 from validate.session import Session
 from validate.session import load as load_session
@@ -36,6 +36,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     warnings     what the sessions say of themselves, by variant
     host         seconds outside llama.cpp for each pass, from the cells developed on
     environment  of the first session
+    seconds      what one block of all variants should take, as planned
     """
 
     cells: tuple[Judged, ...]
@@ -46,6 +47,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     host: float
     environment: dict[str, object]
     model: str
+    seconds: float
 
     def split(self, held: bool) -> list[Judged]:
         """The cells held out, or those developed on."""
@@ -55,6 +57,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     def half_width(self) -> float:
         """The median half-width of the measured 95 % intervals."""
         return float(np.median([half_width(j.cell.low, j.cell.high) for j in self.cells if j.cell.n_blocks > 1] or [0]))
+
+    def blocks_for(self, wanted: float) -> int:
+        """The blocks with which half of the intervals would be as narrow as wanted, scattering as they do."""
+        cells = [judged.cell for judged in self.cells if judged.cell.n_blocks > 1]
+        needed = [blocks_for(wanted, half_width(c.low, c.high), c.n_blocks) for c in cells]
+        return int(np.median(needed or [0]))
 
     @property
     def coverage(self) -> float:
@@ -103,7 +111,7 @@ def analysed(folder: Path) -> Verdict:
     if not loaded:
         raise ValueError(f"{folder} holds no timed run yet: call sweepcap accuracy --out {folder} first")
     first = loaded.get(GIVEN) or next(iter(loaded.values()))
-    host = host_seconds(first.runs)
+    host, design = host_seconds(first.runs), load_design(folder)
     cells: list[Judged] = []
     twins: list[Twin] = []
     for variant, session in loaded.items():
@@ -118,6 +126,7 @@ def analysed(folder: Path) -> Verdict:
         host=host,
         environment=first.comparison.environment,
         model=first.header.model,
+        seconds=sum(design.seconds.get(variant, 0.0) for variant in design.variants),
     )
 
 
