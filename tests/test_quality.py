@@ -12,7 +12,6 @@ import pytest
 
 from costmodel.ablate import EFFECTS
 from costmodel.drift import TILT_BOUND, drift, pass_noise, tilt_noise
-from costmodel.profile import Profile
 from costmodel.rounds import Round, resampled
 from sim.setting import Setting
 from tests.test_measuring import COST, FREE, LOCKED, SETTINGS, profile, session, timed
@@ -102,23 +101,20 @@ def test_rounds_are_resampled_with_their_neighbours() -> None:
         assert counts.min() > 0.6 * counts.mean(), "every round is drawn as often as any other"
 
 
-def test_a_wandering_tilt_widens_the_predictions_of_wide_passes_only() -> None:
+def test_a_wandering_tilt_widens_the_predictions_of_wide_passes_only(monkeypatch: pytest.MonkeyPatch) -> None:
     header, runs = session(4)
-    still = [msgspec.structs.replace(profile(), rounds=tuple(rounds(48)))]
-    each = rounds(48)
-    bent = np.log(COST.n_rows) / np.log(max(COST.n_rows))
-    for i, by in enumerate(np.repeat(np.random.default_rng(2).normal(0, 0.1, 16), 3)):
-        same, changed = ((np.array(g) * np.exp(by * bent)).tolist() for g in (each[i].same, each[i].changed))
-        each[i] = Round(same=tuple(map(tuple, same)), changed=tuple(map(tuple, changed)))
-    still.append(msgspec.structs.replace(profile(), rounds=tuple(each)))
+    of = msgspec.structs.replace(profile(), rounds=tuple(rounds(48)))
 
-    def widths(of: Profile) -> dict[tuple[str, str], float]:
+    def widths(tilt: float) -> dict[tuple[str, str], float]:
+        monkeypatch.setattr("validate.compare.tilt_noise", lambda *_: tilt)
         cells = [c for c in compare(of, [LOCKED, FREE], header, runs).cells if c.baseline == "greedy"]
         return {(c.prompt, c.loop): log((c.predicted_high or 0) / (c.predicted_low or 1)) for c in cells}
 
-    quiet, moved = map(widths, still)
-    assert moved["locked", "carry"] > 2 * quiet["locked", "carry"]
-    assert moved["free", "carry"] == pytest.approx(quiet["free", "carry"], rel=0.01), "all passes are of one row there"
+    still, moved = widths(0.0), widths(0.1)
+    told = 2 * 1.96 * 0.1 / 4**0.5 * log(6) / log(max(COST.n_rows))
+    assert moved["locked", "carry"] == pytest.approx((told**2 + still["locked", "carry"] ** 2) ** 0.5, rel=0.3)
+    assert moved["locked", "carry"] > 3 * still["locked", "carry"]
+    assert moved["free", "carry"] == pytest.approx(still["free", "carry"], rel=0.01), "all passes are of one row there"
 
 
 def test_a_run_whose_brackets_disagree_says_so_first() -> None:
