@@ -1,4 +1,4 @@
-"""What a run says about itself: drift, noise, odd and disturbed blocks, the noise floor, and what is measured next."""
+"""What a run says about itself: drift, noise, odd and disturbed blocks, the noise floor, the machine."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from costmodel.ablate import EFFECTS
 from costmodel.drift import TILT_BOUND, drift, pass_noise, tilt_noise
 from costmodel.rounds import Round, resampled
 from sim.setting import Setting
 from tests.test_measuring import COST, FREE, LOCKED, SETTINGS, profile, session, timed
 from validate import environment, watch
-from validate.agenda import MOST_BLOCKS, N_AGAIN, Agenda, Plan
-from validate.blocks import bad_blocks, clean, grouped, pass_medians, speeds, widest
+from validate.blocks import clean, grouped, pass_medians, speeds
 from validate.compare import compare
 from validate.design import interval, odd, trend
-from validate.effects import HOST, TEXT, host_seconds, judged
 from validate.runs import Key, Run
-from validate.session import Session, undisturbed
-from validate.verdict import ablations, errors
+from validate.session import undisturbed
 from validate.watch import Seen
 
 BUSY = Seen(seconds=9.0, others=0.3)
@@ -245,70 +241,6 @@ def test_medians_over_blocks_remove_what_befell_single_passes() -> None:
     assert pass_medians(other, groups[carry], even) is None
 
 
-# --- what is measured next -------------------------------------------------------------------------------------------
-
-PLAN = Plan(SETTINGS, n_tokens=64, n_blocks=3, twins=SETTINGS[:1])
-
-
-def drive(agenda: Agenda, noise: float = 0.0, seconds: float = 1.0, spoil: int | None = None) -> list[tuple[int, int]]:
-    """Do what the agenda says with runs of COST, and `noise` on each; the steps."""
-    rng, steps, now = np.random.default_rng(0), [], 0.0
-    while (step := agenda.next(now)) is not None:
-        block, place = step
-        text = (LOCKED, FREE)[place]
-        runs = [timed(text, s, block, i, exp(rng.normal(0, noise))) for i, s in enumerate(SETTINGS)]
-        agenda.add([slowed(r, 1.5, BUSY) for r in runs] if block == spoil else runs, seconds)
-        steps.append(step)
-        now += seconds
-        assert len(steps) < 500
-    return steps
-
-
-NAMES = ("locked", "free")
-PLANNED = [(block, place) for block in range(3) for place in range(2)]
-
-
-def test_the_planned_blocks_come_in_order_and_only_those_that_lack() -> None:
-    assert drive(Agenda(PLAN, NAMES, [], None, 0.0)) == PLANNED
-    there = [run for run in session(3)[1] if (run.block, run.prompt) != (1, "free")]
-    assert drive(Agenda(PLAN, NAMES, there, None, 0.0)) == [(1, 1)]
-
-
-def test_a_disturbed_block_is_measured_again() -> None:
-    steps = drive(Agenda(PLAN, NAMES, [], None, 0.0), spoil=1)
-    assert sorted(steps[:6]) == PLANNED
-    assert sorted(steps[6:]) == [(3, 0), (3, 1)], "once for each prompt: there the machine was quiet"
-    always = drive(Agenda(replace(PLAN, n_blocks=1), NAMES, [], None, 0.0), spoil=0)
-    assert len(always) == 2 + 2
-    assert bad_blocks(spoiled(6, 2, None)[:]) == {2}
-    assert N_AGAIN == 2
-
-
-def test_blocks_go_on_until_every_interval_is_narrow_enough() -> None:
-    wide = drive(Agenda(replace(PLAN, half_width=0.02), NAMES, [], None, 0.0), noise=0.02)
-    narrow = drive(Agenda(replace(PLAN, half_width=0.4), NAMES, [], None, 0.0), noise=0.02)
-    assert narrow == PLANNED
-    assert 10 < len(wide) < 2 * MOST_BLOCKS
-    with pytest.raises(ValueError, match="--half-width"):
-        replace(PLAN, half_width=1.5)
-
-
-def test_the_time_limit_is_kept_and_said() -> None:
-    agenda = Agenda(PLAN, NAMES, [], 5.0, 0.0)
-    assert drive(agenda) == PLANNED[:4], "the third block would end after six seconds"
-    assert "2 of 3 blocks" in agenda.reason
-    first = Agenda(PLAN, NAMES, [], 0.1, 0.0)
-    assert drive(first) == PLANNED[:2], "the first block is always done"
-    agenda = Agenda(replace(PLAN, half_width=0.001), NAMES, [], 20.0, 0.0)
-    assert len(drive(agenda, noise=0.05)) == 20
-    assert "+-0.1% asked for" in agenda.reason
-
-
-def test_a_single_block_has_no_half_width() -> None:
-    assert widest(session(1)[1][:4]) == float("inf")
-    assert widest(session(4)[1][:1]) == 0
-
-
 # --- the machine -----------------------------------------------------------------------------------------------------
 
 
@@ -384,41 +316,6 @@ def test_rounds_of_disturbed_windows_are_left_out_of_the_table() -> None:
     assert {m.block for m in undisturbed(made, spoiled(4, 1, BUSY))} == {0, 2, 3}
     assert len(undisturbed(made, [msgspec.structs.replace(run, machine=BUSY) for run in session(4)[1]])) == len(made)
     assert len(clean(spoiled(4, 1, BUSY))) == 3 * len(session(1)[1])
-
-
-# --- effects ---------------------------------------------------------------------------------------------------------
-
-
-def test_an_effect_that_is_real_is_missed_when_it_is_switched_off_and_no_other() -> None:
-    header, runs = session(3)
-    runs = [msgspec.structs.replace(run, wall_seconds=run.seconds + 0.0008 * len(run.decode)) for run in runs]
-    comparison = compare(profile(), [LOCKED, FREE], header, runs)
-    whole = Session(profile(), comparison, header, tuple(runs), (LOCKED, FREE))
-    cells = judged(whole, "v", {"free": "prompt"}, host_seconds(runs))
-    assert len(cells) == len(comparison.cells)
-    assert {cell.held_out for cell in cells if cell.cell.prompt == "free"} == {"prompt"}
-    assert errors(cells).worst < 1e-9
-    found = ablations(cells)
-    assert set(found) == {*EFFECTS, TEXT, HOST}
-    for name in ("rows table", "change of rows"):
-        assert found[name].worst > 0.005, f"COST has {name}, so a model without it misses"
-    assert found[TEXT].worst < 1e-9, "every loop wrote the recorded text"
-    assert 0.005 < found[HOST].worst < 0.1
-    assert errors(cells, wall=True).worst < 1e-9
-    assert errors([]).n == 0
-
-
-def test_every_ablation_leaves_a_table_that_prices_the_same_passes() -> None:
-    for name, without in EFFECTS.items():
-        table = without(COST)
-        assert table.n_rows == COST.n_rows, name
-        for n in COST.n_rows:
-            assert 0.5 < table.seconds(100, n, n) / COST.seconds(100, n, n) < 2, name
-    straight = EFFECTS["rows table"](COST)
-    steps = np.diff(straight.all_rows_seconds, axis=1)
-    assert np.allclose(steps, steps[:, :1])
-    flat = EFFECTS["cached length"](COST)
-    assert flat.seconds(0, 4, 4) == pytest.approx(flat.seconds(248, 4, 4))
 
 
 def test_a_setting_names_the_run() -> None:
